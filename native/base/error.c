@@ -1,0 +1,74 @@
+#include "native/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int status;
+    const char *help;
+} codes[ERROR_CODES] = {
+#define ERROR_CODE(name, text, status, help) [ERROR_##name] = { text, status, help },
+#include "native/base/error_codes.h"
+#undef ERROR_CODE
+};
+
+bool error_set(struct error *err, enum error_code code, const char *hint, const char *format, ...)
+{
+    if (!err)
+        return false;
+
+    va_list args;
+
+    err->code = code;
+    err->place[0] = '\0';
+    va_start(args, format);
+    vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    snprintf(err->hint, sizeof err->hint, "%s", hint ? hint : "");
+    return false;
+}
+
+bool error_at(struct error *err, const char *format, ...)
+{
+    if (!err)
+        return false;
+
+    char outer[sizeof err->place], inner[sizeof err->place];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(outer, sizeof outer, format, args);
+    va_end(args);
+    memcpy(inner, err->place, sizeof inner);
+    snprintf(err->place, sizeof err->place, "%s%s%s", outer, inner[0] ? ": " : "", inner);
+    return false;
+}
+
+void error_clear(struct error *err)
+{
+    *err = (struct error){ 0 };
+}
+
+const char *error_text(const struct error *err, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s%s%s%s%s", err->place, err->place[0] ? ": " : "", err->message, err->hint[0] ? " (" : "", err->hint,
+             err->hint[0] ? ")" : "");
+    return text;
+}
+
+const char *error_name(enum error_code code)
+{
+    return code < ERROR_CODES ? codes[code].name : "unknown_code";
+}
+
+int error_status(enum error_code code)
+{
+    return code < ERROR_CODES ? codes[code].status : 4;
+}
+
+const char *error_help(enum error_code code)
+{
+    return code < ERROR_CODES ? codes[code].help : "";
+}

@@ -1,0 +1,26 @@
+/* file.h - whole files: read with a limit, written so that a crash leaves the old or the new, never half. */
+#ifndef RONDO_BASE_FILE_H
+#define RONDO_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "native/base/buffer.h"
+#include "native/base/error.h"
+
+/* Appends the file to `out`. Errors: missing (with the path), io, limit. */
+bool file_read(const char *path, size_t limit, struct buffer *out, struct error *err);
+
+/* Writes beside the file, fsyncs, renames over it, fsyncs the folder. `mode` as for open(2). */
+bool file_write(const char *path, const void *bytes, size_t size, int mode, struct error *err);
+
+/* Makes a folder and those above it that are missing. */
+bool file_make_folder(const char *path, struct error *err);
+
+bool file_exists(const char *path);
+
+/* A read-only map of the whole file; NULL with `err`. An empty file maps to a valid pointer with *size 0. Undo with file_unmap. */
+const void *file_map(const char *path, size_t *size, struct error *err);
+void file_unmap(const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,7 @@
+#include <stdio.h>
+
+int main(void)
+{
+    puts("rondo " RONDO_VERSION);
+    return 0;
+}
