@@ -1,7 +1,13 @@
 #include <stdio.h>
+#include <string.h>
 
-int main(void)
+#include "runtime/cli/command.h"
+
+int main(int argc, char **argv)
 {
-    puts("rondo " RONDO_VERSION);
-    return 0;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("rondo " RONDO_VERSION);
+        return EXIT_OK;
+    }
+    return command_main(argc, argv);
 }

@@ -1,0 +1,298 @@
+#include "runtime/cli/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "native/base/nearest.h"
+
+const struct option common_options[] = {
+    { "help", NULL, "this page" },
+    { "json", NULL, "one JSON object as the result (streams: JSON lines, the result last)" },
+    { "home", "DIR", "data folder (default $RONDO_HOME, then $XDG_DATA_HOME/rondo)" },
+    { "quiet", NULL, "no progress" },
+    { "threads", "N", "threads of a worker (default: this machine's cores)" },
+    { "no-color", NULL, "plain text (also NO_COLOR, or output that is no terminal)" },
+    { NULL, NULL, NULL },
+};
+
+static const struct option *find_option(const struct option *list, const char *name, size_t size)
+{
+    for (; list && list->name; list++)
+        if (strlen(list->name) == size && memcmp(list->name, name, size) == 0)
+            return list;
+    return NULL;
+}
+
+static void print_options(FILE *out, const struct option *list)
+{
+    for (; list && list->name; list++) {
+        char left[64];
+
+        snprintf(left, sizeof left, "--%s%s%s", list->name, list->value ? " " : "", list->value ? list->value : "");
+        fprintf(out, "  %-22s %s\n", left, list->help);
+    }
+}
+
+static void print_indented(FILE *out, const char *lines)
+{
+    for (const char *at = lines; *at;) {
+        size_t size = strcspn(at, "\n");
+
+        fprintf(out, "  %.*s\n", (int)size, at);
+        at += size + (at[size] == '\n');
+    }
+}
+
+static void command_help(FILE *out, const struct command *c)
+{
+    fprintf(out, "rondo %s: %s\n\nExamples:\n", c->name, c->summary);
+    print_indented(out, c->examples);
+    fprintf(out, "\nUsage: rondo %s%s%s [options]\n", c->name, c->arguments[0] ? " " : "", c->arguments);
+    if (c->text[0])
+        fprintf(out, "\n%s\n", c->text);
+    if (c->options) {
+        fputs("\nOptions:\n", out);
+        print_options(out, c->options);
+    }
+    fputs("\nCommon options:\n", out);
+    print_options(out, common_options);
+    fputs("\nExit status: 0 ok, 1 a negative verdict, 2 usage, 3 refused input, 4 fault.\n", out);
+}
+
+static void general_help(FILE *out)
+{
+    fputs("rondo: train models in rounds between machines that do not trust each other\n\nExamples:\n"
+          "  rondo local scripts/runs/quickstart.lua     a whole network on this machine\n"
+          "  rondo replay RUN 1                          recompute round 1, bit for bit\n"
+          "  rondo audit RUN                             check every signature, record and payment of a run\n\nCommands:\n",
+          out);
+    for (size_t i = 0; commands[i]; i++)
+        fprintf(out, "  %-18s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n`rondo COMMAND --help` tells more. `rondo --version` prints the version and the kernel class.\n", out);
+}
+
+static int usage(const struct command *c, const char *format, const char *word, const char *near)
+{
+    fputs("rondo: ", stderr);
+    fprintf(stderr, format, word);
+    if (near)
+        fprintf(stderr, " (did you mean %s?)", near);
+    fprintf(stderr, "\nTry: rondo %s%s--help\n", c ? c->name : "", c ? " " : "");
+    return EXIT_USAGE;
+}
+
+/* The command whose words open argv; the longest wins. */
+static const struct command *find_command(int argc, char **argv, int *words)
+{
+    const struct command *best = NULL;
+
+    for (size_t i = 0; commands[i]; i++) {
+        const char *at = commands[i]->name;
+        int used = 0;
+
+        while (*at && used < argc) {
+            size_t size = strcspn(at, " ");
+
+            if (strlen(argv[used]) != size || memcmp(argv[used], at, size) != 0)
+                break;
+            used++;
+            at += size + (at[size] == ' ');
+        }
+        if (*at == '\0' && (!best || used > *words)) {
+            best = commands[i];
+            *words = used;
+        }
+    }
+    return best;
+}
+
+static void default_home(struct invocation *in)
+{
+    const char *home = getenv("RONDO_HOME"), *data = getenv("XDG_DATA_HOME"), *user = getenv("HOME");
+
+    if (home && home[0])
+        snprintf(in->home, sizeof in->home, "%s", home);
+    else if (data && data[0])
+        snprintf(in->home, sizeof in->home, "%s/rondo", data);
+    else
+        snprintf(in->home, sizeof in->home, "%s/.local/share/rondo", user ? user : ".");
+}
+
+static int unknown_option(const struct command *c, const char *word)
+{
+    const char *names[128];
+    size_t count = 0;
+    char near[80];
+
+    for (const struct option *o = c->options; o && o->name; o++)
+        names[count++] = o->name;
+    for (const struct option *o = common_options; o->name; o++)
+        names[count++] = o->name;
+
+    const char *name = nearest_name(word + 2, names, count);
+
+    snprintf(near, sizeof near, "--%s", name ? name : "");
+    return usage(c, "unknown option %s", word, name ? near : NULL);
+}
+
+static size_t count_words(const char *arguments, bool required)
+{
+    size_t count = 0;
+
+    for (const char *at = arguments; *at;) {
+        size_t size = strcspn(at, " ");
+
+        if (memcmp(at, "...", size < 3 ? size : 3) != 0)
+            count += !required || *at != '[';
+        at += size + (at[size] == ' ');
+    }
+    return count;
+}
+
+/* Fills `in` from the words after the command's name; the status to end with, or -1 to go on. */
+static int read_words(struct invocation *in, int argc, char **argv)
+{
+    const struct command *c = in->command;
+    bool open = true;
+
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+
+        if (open && strcmp(word, "--") == 0) {
+            open = false;
+        } else if (open && strcmp(word, "-h") == 0) {
+            command_help(stdout, c);
+            return EXIT_OK;
+        } else if (open && word[0] == '-' && word[1] == '-') {
+            size_t size = strcspn(word + 2, "=");
+            const struct option *o = find_option(c->options, word + 2, size);
+            const char *value = word[2 + size] == '=' ? word + 3 + size : NULL;
+
+            if (!o)
+                o = find_option(common_options, word + 2, size);
+            if (!o)
+                return unknown_option(c, word);
+            if (o->value && !value && ++i == argc)
+                return usage(c, "option %s needs a value", word, NULL);
+            if (!o->value && value)
+                return usage(c, "option %s takes no value", word, NULL);
+            if (in->count == sizeof in->given / sizeof *in->given)
+                return usage(c, "too many options at %s", word, NULL);
+            in->given[in->count].option = o;
+            in->given[in->count++].value = !o->value ? "" : value ? value : argv[i];
+        } else if (open && word[0] == '-' && word[1]) {
+            return usage(c, "unknown option %s", word, NULL);
+        } else if (in->arguments == sizeof in->argument / sizeof *in->argument) {
+            return usage(c, "too many arguments at %s", word, NULL);
+        } else {
+            in->argument[in->arguments++] = word;
+        }
+    }
+    if (option_flag(in, "help")) {
+        command_help(stdout, c);
+        return EXIT_OK;
+    }
+    if (in->arguments < count_words(c->arguments, true))
+        return usage(c, "it takes: %s", c->arguments, NULL);
+    if (in->arguments > count_words(c->arguments, false) && !strstr(c->arguments, "..."))
+        return usage(c, "unexpected argument %s", in->argument[count_words(c->arguments, false)], NULL);
+    return -1;
+}
+
+static int read_common(struct invocation *in)
+{
+    struct error err = { 0 };
+    int64_t threads = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    default_home(in);
+    snprintf(in->home, sizeof in->home, "%s", option_text(in, "home", in->home));
+    in->json = option_flag(in, "json");
+    in->quiet = option_flag(in, "quiet");
+    in->color =
+        isatty(STDOUT_FILENO) && !(none && none[0]) && !(term && strcmp(term, "dumb") == 0) && !option_flag(in, "no-color");
+    if (!option_integer(in, "threads", 1, 1024, &threads, &err))
+        return command_fail(in, &err);
+    in->threads = (unsigned)threads;
+    return -1;
+}
+
+int command_main(int argc, char **argv)
+{
+    struct invocation in = { 0 };
+    int words = 0;
+
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        general_help(argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    }
+    in.command = find_command(argc - 1, argv + 1, &words);
+    if (!in.command) {
+        const char *names[64];
+        size_t count = 0;
+
+        for (size_t i = 0; commands[i]; i++)
+            names[count++] = commands[i]->name;
+        return usage(NULL, "unknown command %s", argv[1], nearest_name(argv[1], names, count));
+    }
+
+    int status = read_words(&in, argc - 1 - words, argv + 1 + words);
+
+    if (status < 0)
+        status = read_common(&in);
+    return status < 0 ? in.command->run(&in) : status;
+}
+
+const char *option_text(const struct invocation *in, const char *name, const char *otherwise)
+{
+    for (size_t i = in->count; i-- > 0;)
+        if (strcmp(in->given[i].option->name, name) == 0)
+            return in->given[i].value;
+    return otherwise;
+}
+
+bool option_flag(const struct invocation *in, const char *name)
+{
+    return option_text(in, name, NULL) != NULL;
+}
+
+bool option_integer(const struct invocation *in, const char *name, int64_t least, int64_t most, int64_t *value, struct error *err)
+{
+    const char *text = option_text(in, name, NULL);
+    char *end;
+
+    if (!text)
+        return true;
+    long long number = strtoll(text, &end, 10);
+
+    if (end == text || *end || number < least || number > most)
+        return error_set(err, ERROR_USAGE, NULL, "--%s %s: a whole number from %lld to %lld is needed", name, text,
+                         (long long)least, (long long)most);
+    *value = number;
+    return true;
+}
+
+int command_fail(const struct invocation *in, const struct error *err)
+{
+    char text[1024];
+
+    fprintf(stderr, "rondo %s: %s\n", in->command->name, error_text(err, text, sizeof text));
+    if (in->json)
+        command_print_json(json_pack("{s:{s:s, s:s, s:s, s:s}}", "error", "code", error_name(err->code), "place", err->place,
+                                     "message", err->message, "hint", err->hint));
+    return error_status(err->code);
+}
+
+void command_print_json(json_t *value)
+{
+    json_t *whole = json_pack("{s:i}", "version", 1);
+
+    json_object_update(whole, value);
+    json_dumpf(whole, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+    fputc('\n', stdout);
+    fflush(stdout);
+    json_decref(whole);
+    json_decref(value);
+}

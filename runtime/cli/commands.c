@@ -1,0 +1,5 @@
+#include "runtime/cli/commands.h"
+
+const struct command *const commands[] = {
+    NULL,
+};

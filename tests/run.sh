@@ -1,0 +1,73 @@
+#!/bin/sh
+# run.sh: runs the tests of an existing build and counts them. usage: sh tests/run.sh [--all] [BUILD]
+set -u
+cd "$(dirname "$0")/.."
+all=
+build=build
+for word in "$@"; do
+    case $word in
+    --all) all=1 ;;
+    *) build=$word ;;
+    esac
+done
+passed=0 failed=0 skipped=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# add NAME PASSED FAILED SKIPPED: adds up, shows the output of what failed.
+add() {
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    if [ "$3" -gt 0 ]; then
+        cat "$log"
+        echo "FAILED  $1"
+    else
+        echo "ok      $1 ($2 passed, $4 skipped)"
+    fi
+}
+lines() { grep -c -- "$1" "$log" || true; }
+
+# A cmocka program prints one line a test; a crash counts as one failure.
+unit() {
+    status=0
+    timeout 600 "$1" >"$log" 2>&1 || status=$?
+    bad=$(lines '^\[  FAILED  \] [a-z]')
+    [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    [ "$status" -ne 0 ] || bad=0
+    add "$(basename "$1")" "$(lines '^\[       OK \]')" "$bad" "$(lines '^\[  SKIPPED \] [a-z]')"
+}
+# A shell test: exit 0 passed, 77 skipped, else failed.
+script() {
+    status=0
+    timeout 1200 sh "$@" >"$log" 2>&1 || status=$?
+    case $status in
+    0) add "$*" 1 0 0 ;;
+    77) add "$*" 0 0 1 && tail -1 "$log" ;;
+    *) add "$*" 0 1 0 ;;
+    esac
+}
+busted_file() {
+    status=0
+    timeout 600 busted --output=TAP "$1" >"$log" 2>&1 || status=$?
+    bad=$(lines '^not ok')
+    [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    held=$(lines '^ok .*# SKIP')
+    add "$1" "$(($(lines '^ok ') - held))" "$bad" "$held"
+}
+
+export RONDO_BUILD="$PWD/$build"
+for test in "$build"/tests/*_test; do
+    [ -x "$test" ] && unit "$test"
+done
+for test in tests/script/*_spec.lua; do
+    [ -f "$test" ] && busted_file "$test"
+done
+for test in tests/check/*.sh tests/end_to_end/*.sh; do
+    [ -f "$test" ] && script "$test"
+done
+if [ -n "$all" ]; then
+    for test in tests/long/*.sh; do
+        [ -f "$test" ] && script "$test"
+    done
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
