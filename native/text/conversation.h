@@ -1,0 +1,101 @@
+/* conversation.h - rows of a data file to training examples: token ids and a loss weight each.
+ *
+ *     {"messages": [system, user, assistant(call), tool, assistant], "tools": [...]}     two examples:
+ *
+ *         <system, tools> <user> <assistant prompt>  call <end>                                       weights 0 0 0 1 1
+ *         <system, tools> <user> <assistant call> <tool> <assistant prompt>  answer <end>             weights 0 0 0 0 0 1 1
+ *
+ * Each assistant turn, tool calls included, is one example, rendered by the run's chat template against all earlier turns.
+ * Trained are the assistant's tokens only, its end-of-turn token included; what the template prints after that token is cut.
+ *
+ *     {"text": "..."}                          pre-training: one example, every weight 1
+ *     {"parts": [["text", 0.1], ["text", 1]]}  pre-training with a weight a part; each part is tokenised alone
+ *
+ * How the trained part is found: the conversation before the turn is rendered with add_generation_prompt, the conversation
+ * with the turn without; what the second adds to the first is the turn. Where the first is not a prefix of the second (some
+ * templates rewrite earlier turns), the interpreter's record of what was printed for the message serves, less the generation
+ * prompt it starts with. The whole text is tokenised once, and a token is trained if it lies in the trained part.
+ *
+ * Two kinds of bad rows. A *fault* is a row that is no conversation (bad JSON, a missing role, a result without a call): the
+ * call fails with file, line and field. A *drop* is a sound row that cannot be an example here: counted with its reason.
+ */
+#ifndef RONDO_TEXT_CONVERSATION_H
+#define RONDO_TEXT_CONVERSATION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "native/base/error.h"
+#include "native/text/rows.h"
+#include "native/text/template.h"
+#include "native/text/tokenizer.h"
+
+struct conversation_format {
+    const struct tokenizer *tokenizer; /* borrowed */
+    const struct template *template;   /* borrowed; NULL refuses rows with messages */
+    const json_t *variables;           /* more for the template (bos_token, eos_token, ...), an object, or NULL; borrowed */
+    struct template_options options;
+    size_t context; /* most tokens an example may have */
+};
+
+enum conversation_drop {
+    CONVERSATION_TOO_LONG,          /* more tokens than the context                       */
+    CONVERSATION_TOOLS_NOT_PRINTED, /* the template prints nothing for the row's tools    */
+    CONVERSATION_CALLS_NOT_PRINTED, /* nor for a tool call                                */
+    CONVERSATION_NOTHING_TRAINED,   /* no assistant turn, or no text in it                */
+    CONVERSATION_TEMPLATE_RAISED,   /* the template refused the row                       */
+    CONVERSATION_NO_TURN,           /* the turn's text cannot be told from what is around */
+    CONVERSATION_NO_END,            /* the template prints no end-of-turn token           */
+    CONVERSATION_DROPS
+};
+
+const char *conversation_drop_name(enum conversation_drop reason); /* "too_long"; stable */
+const char *conversation_drop_text(enum conversation_drop reason); /* a sentence with a remedy */
+
+struct conversation_counts {
+    uint64_t rows, examples, tokens, trained; /* `trained`: tokens with a weight above 0 */
+    uint64_t dropped[CONVERSATION_DROPS];     /* examples; a whole row counts once        */
+    struct {
+        uint32_t line;    /* the first of its kind, 0 if none         */
+        char detail[200]; /* "messages[2]: 300 tokens, context 256"    */
+    } first[CONVERSATION_DROPS];
+};
+
+struct example {
+    uint32_t *ids;  /* owned by the list, `count` */
+    float *weights; /* loss weight of each token as a target, 0 to 1 */
+    size_t count;
+    uint32_t line, turn; /* where it comes from: line of the file, index in messages (0 for text) */
+    char *text;          /* what was tokenised, and the bytes of it that are trained; for previews */
+    size_t size, trained_start, trained_end;
+};
+
+struct examples {
+    struct example *items;
+    size_t count, capacity;
+};
+
+void examples_free(struct examples *list);
+
+/* Appends the examples of row `index`; adds to `counts`. false with `err` on a fault: "data.jsonl:3: messages[1].role". */
+bool conversation_examples(const struct conversation_format *format, const struct rows *rows, size_t index, struct examples *out,
+                           struct conversation_counts *counts, struct error *err);
+
+/* The text to continue (tokens of the conversation with add_generation_prompt), for sampling and evaluation.
+ * `conversation` is an object with messages and perhaps tools; `tokens` is appended to. */
+bool conversation_prompt(const struct conversation_format *format, const json_t *conversation, struct tokens *tokens,
+                         struct error *err);
+
+/* For people: the first `limit` examples of the file as rendered, the trained part in colour (or between ⟦ ⟧ without), then
+ * the counts and each drop with its reason. All rows are read (so it is the check, too). Stops at the first fault. */
+bool conversation_preview(const struct conversation_format *format, const struct rows *rows, size_t limit, bool colour, FILE *out,
+                          struct conversation_counts *counts, struct error *err);
+
+/* Reads every row and counts; no output. */
+bool conversation_check(const struct conversation_format *format, const struct rows *rows, struct conversation_counts *counts,
+                        struct error *err);
+
+#endif

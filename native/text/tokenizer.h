@@ -1,0 +1,85 @@
+/* tokenizer.h - text to token ids and back: byte-level BPE.
+ *
+ *     text ── added tokens ──┬─> id                                  `<|im_end|>`: matched whole, never split
+ *                            └─> text between ── splits ──> pieces ── BPE ──> ids
+ *
+ * A split is a regular expression whose matches and gaps become pieces (pretokenizer.h). BPE starts from one symbol a byte
+ * and joins the adjacent pair of lowest rank, leftmost first, until no pair has a rank (bpe.h).
+ *
+ * Two sources give the same object: a `tokenizer.json` of the Hugging Face format, and the arrays in a GGUF file. Both are
+ * hostile input. What the file asks for and we do not do (normalisers, Unigram, stripping added tokens, ...) is refused by
+ * name; nothing is approximated. A tokenizer never changes after loading and may be shared between threads.
+ *
+ * Nothing here adds a BOS or EOS: templates write them, so a `post_processor` in the file has no effect.
+ */
+#ifndef RONDO_TEXT_TOKENIZER_H
+#define RONDO_TEXT_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "native/base/buffer.h"
+#include "native/base/error.h"
+
+struct tokenizer;
+
+enum {
+    TOKENIZER_MAX_FILE = 64 << 20,   /* bytes of a tokenizer.json */
+    TOKENIZER_MAX_TOKENS = 1 << 20,  /* entries; ids lie below    */
+    TOKENIZER_MAX_TOKEN_SIZE = 1024, /* bytes of one entry        */
+    TOKENIZER_MAX_TEXT = 1 << 30,    /* bytes encoded at once     */
+};
+
+struct text_slice {
+    const char *bytes; /* borrowed, no zero at the end */
+    size_t size;
+};
+
+/* The vocabulary as a GGUF file holds it (keys tokenizer.ggml.*); all borrowed, and free again after the call. */
+struct tokenizer_arrays {
+    const char *model;               /* .model; only "gpt2", the name for byte-level BPE, is accepted           */
+    const char *pre;                 /* .pre, the name of the split rule; NULL is refused                       */
+    const struct text_slice *tokens; /* .tokens, in the byte alphabet                                           */
+    const int32_t *types;            /* .token_type, one a token (3 control, 4 user-defined ...), NULL if absent */
+    size_t token_count;
+    const struct text_slice *merges; /* .merges, "left right" */
+    size_t merge_count;
+};
+
+/* From the text of a tokenizer.json. NULL with `err`; the place names the member ("pre_tokenizer.pretokenizers[0].type"). */
+struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *err);
+struct tokenizer *tokenizer_read_file(const char *path, struct error *err);
+
+/* From the arrays of a GGUF file. NULL with `err`. */
+struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *arrays, struct error *err);
+
+void tokenizer_free(struct tokenizer *t);
+
+/* Ids with the place in the text where each ends: token i covers bytes [ends[i-1], ends[i]), so that spans of the text
+ * become spans of tokens. Zero is empty; free with tokens_free. */
+struct tokens {
+    uint32_t *ids, *ends; /* owned, `count` each */
+    size_t count, capacity;
+};
+
+void tokens_free(struct tokens *tokens);
+void tokens_add(struct tokens *tokens, uint32_t id, uint32_t end);
+
+/* Appends the ids of UTF-8 text. With `special` false a special token's text is encoded as ordinary text (other added
+ * tokens are always matched, as the Hugging Face library does). Time n log n. A byte the vocabulary has no token for is
+ * handled as the file's own library does: replaced by the unknown token if there is one, else left out.
+ * Errors: syntax (not UTF-8), limit. */
+bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool special, struct tokens *out,
+                      struct error *err);
+
+/* Appends the bytes of the ids: a byte-level token may end inside a character, so the result need not be UTF-8 until a whole
+ * text was given. With `special` false special tokens are left out. Errors: range (an id without a token). */
+bool tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t count, bool special, struct buffer *out,
+                      struct error *err);
+
+uint32_t tokenizer_size(const struct tokenizer *t);                                          /* greatest id + 1 */
+bool tokenizer_find(const struct tokenizer *t, const char *text, size_t size, uint32_t *id); /* by its bytes */
+bool tokenizer_is_special(const struct tokenizer *t, uint32_t id);                           /* a control token */
+
+#endif
