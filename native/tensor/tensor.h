@@ -1,0 +1,71 @@
+/* tensor.h - a named array in memory, as model files, payloads and checkpoints hold it.
+ *
+ * Rows are contiguous: the last dimension varies fastest. Block types (q8_0, q4_0, q4_1) pack 32 consecutive values of the last
+ * dimension, so that dimension is a multiple of 32. Layouts of the blocks are those of ggml:
+ *
+ *     q8_0   f16 scale, 32 x i8                      34 bytes      value = scale * q
+ *     q4_0   f16 scale, 16 bytes                     18 bytes      value = scale * (q - 8)
+ *     q4_1   f16 scale, f16 minimum, 16 bytes        20 bytes      value = scale * q + minimum
+ *                                                                  byte j holds values j (low half) and j + 16 (high half)
+ *
+ * The computing side (native/graph) knows f32, i32 and f64 only; native/model converts.
+ */
+#ifndef RONDO_TENSOR_TENSOR_H
+#define RONDO_TENSOR_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "native/base/error.h"
+
+enum { TENSOR_RANK = 8 };
+
+/* The first three are the types of a graph; their numbers are on the wire and never change. */
+enum tensor_type {
+    TENSOR_F32,
+    TENSOR_I32,
+    TENSOR_F64,
+    TENSOR_F16,
+    TENSOR_BF16,
+    TENSOR_Q8_0,
+    TENSOR_Q4_0,
+    TENSOR_Q4_1,
+    TENSOR_TYPES
+};
+
+struct tensor {
+    char *name; /* owned by who made the tensor; may be NULL */
+    enum tensor_type type;
+    unsigned rank; /* 0 is a scalar */
+    uint64_t dims[TENSOR_RANK];
+    void *data;  /* owned by who made the tensor, or a view into a file map */
+    size_t size; /* bytes */
+};
+
+/* "f32", "q4_1". */
+const char *tensor_type_name(enum tensor_type type);
+/* By that name; false when there is none. */
+bool tensor_type_find(const char *name, enum tensor_type *type);
+
+/* Values in one block and bytes of it; plain types have blocks of one value. */
+size_t tensor_block_values(enum tensor_type type);
+size_t tensor_block_bytes(enum tensor_type type);
+
+/* Number of values, and bytes of a whole tensor. Errors: shape (a block type whose last dimension is no multiple of the block, a
+ * rank above TENSOR_RANK), limit (a product that overflows, or more than `limit` bytes). A dimension may be 0. */
+bool tensor_measure(enum tensor_type type, unsigned rank, const uint64_t *dims, size_t limit, uint64_t *values, size_t *bytes,
+                    struct error *err);
+
+/* A new zeroed tensor that owns name and data, 64-byte aligned; freed by tensor_free. */
+bool tensor_new(struct tensor *t, const char *name, enum tensor_type type, unsigned rank, const uint64_t *dims, size_t limit,
+                struct error *err);
+void tensor_free(struct tensor *t);
+
+/* Values of a tensor whose sizes were measured before. */
+uint64_t tensor_values(const struct tensor *t);
+
+/* Whether a * b fits; the product in *out. */
+bool tensor_multiply(uint64_t a, uint64_t b, uint64_t *out);
+
+#endif
