@@ -1,0 +1,42 @@
+/* member.h - a committee member: docs/protocol.md section 5 as a machine. Also the replica that every syncer keeps of the run.
+ *
+ *     await_entropy -> training -> collecting -> voting (view 0, 1, ...) -> final -> await_entropy of the next round
+ *
+ * All of a member's memory is sets of documents and the durable variables; after each event every rule is tried until none
+ * fires, so the order in which messages arrive never matters. Who is not in a round's committee follows it without voting.
+ */
+#ifndef RONDO_ROUND_MEMBER_H
+#define RONDO_ROUND_MEMBER_H
+
+#include "runtime/round/machine.h"
+#include "runtime/round/rules.h"
+
+struct member;
+
+struct member_start {
+    const struct rules *rules; /* borrowed, outlives the machine */
+    const char *did;           /* copied */
+    struct signing signing;    /* borrowed context */
+    json_t *durable;           /* the value last persisted under "round", or NULL; borrowed */
+    json_t *finals;            /* array of { record, certificate } from round 0 on, as persisted; or NULL; borrowed */
+    bool fresh;                /* no durable state was found: the machine abstains in the round it finds open and the next,
+                                  unless that is round 0 and nothing signed by this key is about */
+};
+
+/* Never fails on good input: what was persisted by a machine is accepted by the next. NULL with `err` (conflict: the folder
+ * belongs to another run or is damaged). */
+struct member *member_new(const struct member_start *start, struct error *err);
+void member_free(struct member *member);
+
+/* One event in, actions appended to `out`. */
+void member_step(struct member *member, const struct event *event, struct actions *out);
+
+/* For the node's pages and the tests; borrowed. */
+int64_t member_round(const struct member *member);        /* the open round */
+const char *member_phase(const struct member *member);    /* "await_entropy", "training", ... "done", "halted" */
+int64_t member_view(const struct member *member);         /* -1 before voting */
+const json_t *member_last(const struct member *member);   /* the newest final record, or NULL */
+const json_t *member_finals(const struct member *member); /* array of { record, certificate } */
+json_t *member_durable(const struct member *member);      /* what PERSIST "round" would write now; new reference */
+
+#endif

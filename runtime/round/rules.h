@@ -1,0 +1,42 @@
+/* rules.h - the part of a run spec that the round machines read, as numbers.
+ *
+ * The spec itself is checked field by field elsewhere; here a missing or impossible field is still an error, never a guess.
+ * Decimal strings ("0.8") become exact fractions over 10^9.
+ */
+#ifndef RONDO_ROUND_RULES_H
+#define RONDO_ROUND_RULES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "native/base/error.h"
+
+enum { RULES_UNIT = 1000000000 };
+
+struct rules {
+    char run[80];    /* run id: CID of the spec */
+    json_t *spec;    /* owned */
+    json_t *panel;   /* borrowed from spec: [ { did, account } ] in spec order */
+    json_t *allowed; /* borrowed from spec: [ did ] of an allow-list, or NULL */
+    int64_t rounds, shards;
+    int64_t trainers_quorum, trainers_limit, round_ms, close_ms, drop_after;
+    int64_t grace_factor, grace_min_ms, grace_max_ms; /* factor in units */
+    int64_t threshold, size, view_ms, settle_ms, release_threshold;
+    int64_t spot_check; /* units */
+    int64_t challenge_rounds, answer_rounds, seed_lead;
+    int64_t expiry_rounds, share_trainers, share_syncers; /* shares in units */
+    int rollback;                                         /* correction: 0 refold, 1 rollback */
+    char per_round[40];                                   /* decimal */
+    char genesis_outer[80], genesis_state[80];            /* roots before round 1: set by the caller (rules_set_genesis) */
+};
+
+/* Reads `spec` (a new reference is kept). `run` is its CID. Free with rules_free also after a failure. */
+bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error *err);
+
+/* The roots of the state that round 1 starts from (hex or CID, as the driver's worker gives and takes them). */
+void rules_set_genesis(struct rules *rules, const char *outer, const char *state);
+
+void rules_free(struct rules *rules);
+
+#endif

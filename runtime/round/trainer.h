@@ -1,0 +1,34 @@
+/* trainer.h - a trainer: follow the records, train the assignment, push the contribution until it is acknowledged.
+ *
+ *     follow -> (certificate r-1, entropy of h_r, plan) -> training -> pushing -> the next round's certificate -> ...
+ *
+ * The trainer keeps no secret durable state: a restarted one trains the open round again and signs the same bytes, because
+ * training is deterministic. What it signed for the open round is persisted all the same, before it is sent: a machine whose
+ * kernels changed must not sign two contributions for one round.
+ */
+#ifndef RONDO_ROUND_TRAINER_H
+#define RONDO_ROUND_TRAINER_H
+
+#include "runtime/round/machine.h"
+#include "runtime/round/rules.h"
+
+struct trainer;
+
+struct trainer_start {
+    const struct rules *rules; /* borrowed */
+    const char *did;
+    struct signing signing;
+    json_t *enrolment; /* envelope of this trainer's enrolment, sent to the panel until a record lists it; borrowed */
+    json_t *durable;   /* the value last persisted under "round", or NULL; borrowed */
+    json_t *finals;    /* as for member_start; borrowed */
+};
+
+struct trainer *trainer_new(const struct trainer_start *start, struct error *err);
+void trainer_free(struct trainer *trainer);
+void trainer_step(struct trainer *trainer, const struct event *event, struct actions *out);
+
+int64_t trainer_round(const struct trainer *trainer);
+const char *trainer_phase(const struct trainer *trainer); /* "following", "training", "pushing", "done", "halted" */
+const json_t *trainer_finals(const struct trainer *trainer);
+
+#endif
