@@ -1,0 +1,126 @@
+#include "runtime/crypto/merkle.h"
+
+#include <assert.h>
+
+static struct hash hash_leaf(const void *bytes, size_t size)
+{
+    assert(size <= MERKLE_LEAF);
+    return hash_typed("rondo/leaf", bytes, size);
+}
+
+static struct hash hash_node(struct hash left, struct hash right)
+{
+    struct hash pair[2] = { left, right };
+    return hash_typed("rondo/node", pair, sizeof pair);
+}
+
+static uint64_t leaf_count(size_t size)
+{
+    return size == 0 ? 1 : (size - 1) / MERKLE_LEAF + 1;
+}
+
+void merkle_start(struct merkle *tree)
+{
+    tree->leaves = 0;
+}
+
+/* A new leaf closes as many subtrees as `leaves` has trailing ones: the carries of a binary counter. */
+void merkle_add_hash(struct merkle *tree, struct hash leaf)
+{
+    struct hash carry = leaf;
+    size_t height = 0;
+
+    for (uint64_t bits = tree->leaves; bits & 1; bits >>= 1)
+        carry = hash_node(tree->left[height++], carry);
+    tree->left[height] = carry;
+    tree->leaves++;
+}
+
+void merkle_add(struct merkle *tree, const void *bytes, size_t size)
+{
+    merkle_add_hash(tree, hash_leaf(bytes, size));
+}
+
+/* The open subtrees hang to the right of one another, the smallest lowest. */
+struct hash merkle_root(const struct merkle *tree)
+{
+    if (tree->leaves == 0)
+        return hash_leaf(NULL, 0);
+
+    size_t height = (size_t)__builtin_ctzll(tree->leaves);
+    struct hash root = tree->left[height];
+
+    for (uint64_t bits = tree->leaves >> height >> 1; bits; bits >>= 1)
+        if (height++, bits & 1)
+            root = hash_node(tree->left[height], root);
+    return root;
+}
+
+struct hash merkle_of(const void *bytes, size_t size)
+{
+    struct merkle tree;
+
+    merkle_start(&tree);
+    for (size_t at = 0; at < size; at += MERKLE_LEAF)
+        merkle_add(&tree, (const uint8_t *)bytes + at, size - at < MERKLE_LEAF ? size - at : MERKLE_LEAF);
+    return merkle_root(&tree);
+}
+
+/* Where the left child of `leaves` leaves ends: the largest power of two below it. */
+static uint64_t split(uint64_t leaves)
+{
+    return UINT64_C(1) << (63 - __builtin_clzll(leaves - 1));
+}
+
+struct merkle_proof merkle_prove(const void *bytes, size_t size, uint64_t leaf)
+{
+    struct merkle_proof proof = { .leaf = leaf, .leaves = leaf_count(size) };
+    struct hash path[MERKLE_DEPTH]; /* root first */
+    size_t depth = 0;
+    const uint8_t *from = bytes;
+
+    assert(leaf < proof.leaves);
+    for (uint64_t leaves = proof.leaves, index = leaf; leaves > 1;) {
+        uint64_t left = split(leaves);
+        size_t cut = (size_t)left * MERKLE_LEAF;
+
+        if (index < left) {
+            path[depth++] = merkle_of(from + cut, size - cut);
+            leaves = left, size = cut;
+        } else {
+            path[depth++] = merkle_of(from, cut);
+            leaves -= left, index -= left, from += cut, size -= cut;
+        }
+    }
+    for (proof.depth = depth; depth > 0; depth--)
+        proof.sibling[proof.depth - depth] = path[depth - 1];
+    return proof;
+}
+
+bool merkle_check(const struct merkle_proof *proof, struct hash root, const void *bytes, size_t size)
+{
+    if (proof->leaf >= proof->leaves || proof->depth > MERKLE_DEPTH || size > MERKLE_LEAF)
+        return false;
+
+    /* On which side the path turns, root first; the proof lists siblings leaf first. */
+    bool turns_right[MERKLE_DEPTH];
+    size_t depth = 0;
+
+    for (uint64_t leaves = proof->leaves, index = proof->leaf; leaves > 1; depth++) {
+        uint64_t left = split(leaves);
+
+        if (depth == proof->depth)
+            return false;
+        turns_right[depth] = index >= left;
+        index -= turns_right[depth] ? left : 0;
+        leaves = turns_right[depth] ? leaves - left : left;
+    }
+    if (depth != proof->depth)
+        return false;
+
+    struct hash here = hash_leaf(bytes, size);
+
+    for (size_t i = 0; i < depth; i++)
+        here = turns_right[depth - 1 - i] ? hash_node(proof->sibling[i], here) : hash_node(here, proof->sibling[i]);
+    return hash_equal(here, root);
+}

@@ -1,0 +1,42 @@
+/* root.h - roots of tensors and of states.
+ *
+ *     state root = Merkle root over the entries, tensors in ascending order of their names (bytewise)
+ *     entry      = H("rondo/tensor", name as a part, u8 type, u8 rank, u64 dims..., u64 count, tensor root)
+ *     tensor root = Merkle root over 1 KiB leaves of the little-endian, row-major bytes (merkle.h)
+ *
+ * A state without tensors has the empty root, H("rondo/leaf", "").
+ */
+#ifndef RONDO_CRYPTO_ROOT_H
+#define RONDO_CRYPTO_ROOT_H
+
+#include "native/base/error.h"
+#include "runtime/crypto/merkle.h"
+
+enum { TENSOR_RANK = 8 };
+
+/* The u8 of the layout: never renumbered. */
+enum tensor_code { TENSOR_F32, TENSOR_I32, TENSOR_F64, TENSOR_BF16, TENSOR_F16, TENSOR_I8, TENSOR_U8, TENSOR_CODES };
+
+size_t tensor_code_size(enum tensor_code code);      /* bytes of one element */
+const char *tensor_code_name(enum tensor_code code); /* "f32" ... */
+bool tensor_code_parse(const char *name, enum tensor_code *out);
+
+/* One named tensor; name and bytes are borrowed. A rank of 0 is a scalar: one element. */
+struct named_tensor {
+    const char *name;
+    enum tensor_code code;
+    size_t rank;
+    uint64_t dims[TENSOR_RANK];
+    const void *bytes;
+};
+
+/* Elements and bytes; false when a product overflows or the rank is too large. */
+bool named_tensor_size(const struct named_tensor *tensor, uint64_t *count, uint64_t *size);
+
+struct hash root_empty(void);
+struct hash root_entry(const struct named_tensor *tensor, struct hash tensor_root);
+
+/* The state root. Tensors must stand in ascending order of their names, none twice (range, duplicate). */
+bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash *out, struct error *err);
+
+#endif

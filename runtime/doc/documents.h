@@ -1,0 +1,82 @@
+/* documents.h - every type of document, what it must hold, and how it is made and read.
+ *
+ * Most are envelopes (envelope.h). `record` and `certificate` are bare canonical JSON with a field `type`, since no one key
+ * signs them: the votes inside the certificate do. Layouts: docs/protocol.md, sections 2 and 12.
+ *
+ *     struct document d;
+ *     if (document_read(bytes, size, &d, err)) {
+ *         d.type == DOCUMENT_VOTE; json_string_value(json_object_get(d.json, "record")); d.signer ...
+ *     }
+ *     document_free(&d);
+ *
+ * A document that reads well has a valid signature and fits its schema. Whether its signer may say so, and whether now is the
+ * round for it, is for the reader to decide.
+ */
+#ifndef RONDO_DOC_DOCUMENTS_H
+#define RONDO_DOC_DOCUMENTS_H
+
+#include "runtime/doc/cid.h"
+#include "runtime/doc/did.h"
+#include "runtime/doc/envelope.h"
+#include "runtime/doc/schema.h"
+
+enum document_type {
+    DOCUMENT_IDENTITY,
+    DOCUMENT_RUN,
+    DOCUMENT_ENROLMENT,
+    DOCUMENT_LEAVE,
+    DOCUMENT_CONTRIBUTION,
+    DOCUMENT_RECEIVED,
+    DOCUMENT_PROPOSAL,
+    DOCUMENT_VOTE,
+    DOCUMENT_CERTIFICATE,
+    DOCUMENT_RECORD,
+    DOCUMENT_CHALLENGE,
+    DOCUMENT_EQUIVOCATION,
+    DOCUMENT_TYPES
+};
+
+struct document {
+    enum document_type type;
+    struct buffer bytes; /* owned: as received or made; what is stored and sent     */
+    json_t *json;        /* owned: the payload                                      */
+    struct hash id;      /* of the payload                                          */
+    bool has_signer;     /* false for record and certificate                        */
+    struct public_key signer;
+    struct hash run; /* of all but identity; of `run` itself: its id            */
+    bool has_round;  /* enrolment, leave and all that belong to a round         */
+    uint32_t round;
+};
+
+const char *document_type_name(enum document_type type);
+bool document_type_parse(const char *name, enum document_type *out);
+const struct schema *document_schema(enum document_type type);
+
+/* Reads bytes from outside: an envelope, or a bare record or certificate. Checks signatures, schema, and that signer and
+ * second signature are who the type asks for (identity and run: the account too). The votes of a certificate are checked to
+ * be valid votes for it by distinct signers; whether they are members and enough is for the reader. */
+bool document_read(const void *bytes, size_t size, struct document *out, struct error *err);
+
+/* The same, refusing every other type. */
+bool document_read_as(enum document_type type, const void *bytes, size_t size, struct document *out, struct error *err);
+
+/* Makes a document from its fields; version and signer (or type) are put in here. `fields` is not kept. `identity` is NULL for
+ * record and certificate; `account` signs too for identity and run, and is NULL for all others. */
+bool document_make(enum document_type type, const json_t *fields, const struct secret_key *identity,
+                   const struct account_key *account, struct document *out, struct error *err);
+
+void document_free(struct document *d);
+
+/* Reading fields of a checked document: these never fail there. */
+struct hash document_cid(const json_t *object, const char *name);  /* zero hash when null or absent */
+struct hash document_hash(const json_t *object, const char *name); /* 64 hex digits; zero when null or absent */
+int64_t document_integer(const json_t *object, const char *name);
+const char *document_text(const json_t *object, const char *name); /* NULL when null or absent */
+bool document_did(const json_t *object, const char *name, struct public_key *out);
+json_t *document_json_cid(struct hash hash); /* new references */
+json_t *document_json_hash(struct hash hash);
+json_t *document_json_did(const struct public_key *key);
+json_t *document_json_float(float value);
+float document_float(const json_t *text);
+
+#endif

@@ -1,0 +1,39 @@
+/* block.h - content-addressed blocks: at most 1 MiB each, one file each, named by CID.
+ *
+ *     HOME/nodes/NAME/blocks/bafk2bza...
+ *
+ * A block is written whole or not at all (file_write), and hashed again whenever it is read: a changed byte is an error that
+ * names the block, never data.
+ */
+#ifndef RONDO_STORE_BLOCK_H
+#define RONDO_STORE_BLOCK_H
+
+#include "native/base/buffer.h"
+#include "native/base/error.h"
+#include "runtime/doc/cid.h"
+
+enum { BLOCK_SIZE = 1 << 20 };
+
+struct block_store {
+    char folder[4000];
+};
+
+/* Makes the folder when it is missing. */
+bool block_store_open(const char *folder, struct block_store *out, struct error *err);
+
+/* Stores bytes and says their id. Storing what is there already is cheap and fine. Errors: limit, io. */
+bool block_put(const struct block_store *store, const void *bytes, size_t size, struct hash *id, struct error *err);
+
+/* Stores bytes that must have this id. Error: mismatch. */
+bool block_put_as(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err);
+
+/* Appends the block to `out`. Errors: missing; mismatch when the file is not what its name says. */
+bool block_get(const struct block_store *store, struct hash id, struct buffer *out, struct error *err);
+
+bool block_has(const struct block_store *store, struct hash id);
+bool block_delete(const struct block_store *store, struct hash id, struct error *err);
+
+/* Calls `visit` for each block, in no order, until it returns false. Names that are no CIDs are left out. */
+bool block_each(const struct block_store *store, bool (*visit)(void *context, struct hash id), void *context, struct error *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* journal.h - what must be durable before anything that depends on it is sent.
+ *
+ *     FOLDER/node.db          SQLite
+ *     FOLDER/documents/CID    one file a document: the bytes as they were received or made
+ *
+ *     signed       one row for each (run, round, view, kind, phase): the id of the one statement that was signed
+ *     open round   the durable variables of the open round of each run: view, items, proposed, prepared, committed, lock
+ *     final        record and certificate of each finished round
+ *     released     one row for each escrow: the digest that was signed
+ *     documents    an index of the files: id, type, run, round and signer
+ *     notes        small values under a name
+ *
+ * SQLite, WAL, synchronous = FULL: when a call returns true its write survives a power cut; when it returns false (a full disk
+ * too) nothing of it was written. The order is always: journal, then send.
+ */
+#ifndef RONDO_STORE_JOURNAL_H
+#define RONDO_STORE_JOURNAL_H
+
+#include "runtime/doc/documents.h"
+
+struct journal;
+
+/* Makes folder and files when they are missing. NULL with `err`: io, conflict when another process holds it. */
+struct journal *journal_open(const char *folder, struct error *err);
+void journal_close(struct journal *journal);
+
+/* Something that is about to be signed: (kind, phase) e.g. ("vote", "prepare"), ("received", ""). */
+struct statement {
+    const char *kind, *phase;
+    struct hash id; /* of the document's payload */
+};
+
+/* The one write before sending: the round's variables and every statement that will follow from them, all or nothing.
+ * `variables` is the round machine's own canonical JSON. Signing the same statement again is fine. Errors: conflict when
+ * another statement was signed for (run, round, view, kind, phase); stale when `view` is below the one written before, or
+ * the round is final already. */
+bool journal_save_round(struct journal *journal, struct hash run, uint32_t round, uint32_t view, const void *variables,
+                        size_t size, const struct statement *statements, size_t count, struct error *err);
+
+/* The open round of a run: false and code missing when there is none. `variables` is appended to. */
+bool journal_load_round(struct journal *journal, struct hash run, uint32_t *round, uint32_t *view, struct buffer *variables,
+                        struct error *err);
+
+/* Statements outside of rounds, or of one phase only: unique by the same key. */
+bool journal_sign_once(struct journal *journal, struct hash run, uint32_t round, uint32_t view, const struct statement *statement,
+                       struct error *err);
+
+/* Ends a round: its record and certificate (ids of documents put before). Rounds are finished in order. The same record again is
+ * fine; another is conflict, and both are kept. */
+bool journal_finish_round(struct journal *journal, struct hash run, uint32_t round, struct hash record, struct hash certificate,
+                          struct error *err);
+bool journal_final(struct journal *journal, struct hash run, uint32_t round, struct hash *record, struct hash *certificate,
+                   struct error *err); /* missing when not final */
+/* The last final round; missing when there is none. */
+bool journal_last_final(struct journal *journal, struct hash run, uint32_t *round, struct error *err);
+
+/* One release signature for each escrow. Conflict when another digest was signed. */
+bool journal_release_once(struct journal *journal, struct hash escrow, struct hash digest, struct error *err);
+
+/* Documents. Putting one again is fine. */
+bool journal_put_document(struct journal *journal, const struct document *document, struct error *err);
+/* Appends its bytes; missing when it is not there, mismatch when they are not what the id says. */
+bool journal_get_document(struct journal *journal, struct hash id, struct buffer *bytes, struct error *err);
+bool journal_has_document(struct journal *journal, struct hash id);
+/* Ids of a run's documents of a type, ascending by round, then id. `round` below zero: all rounds. The caller frees *ids. */
+bool journal_list_documents(struct journal *journal, struct hash run, enum document_type type, int64_t round, struct hash **ids,
+                            size_t *count, struct error *err);
+/* Ids of all run documents. */
+bool journal_list_runs(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
+
+/* Small values that must survive: a cursor, a nonce. */
+bool journal_put_note(struct journal *journal, const char *name, const void *bytes, size_t size, struct error *err);
+bool journal_get_note(struct journal *journal, const char *name, struct buffer *bytes, struct error *err); /* missing */
+
+#endif

@@ -1,0 +1,114 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "runtime/crypto/merkle.h"
+
+/* The definition, as short as it can be: what the fast code must equal. */
+static struct hash model(const uint8_t *bytes, size_t size)
+{
+    static const unsigned char leaf[16] = "rondo/leaf", node[16] = "rondo/node";
+    struct hash out, pair[2];
+    size_t left = MERKLE_LEAF;
+
+    if (size <= MERKLE_LEAF) {
+        crypto_generichash_blake2b_salt_personal(out.bytes, 32, bytes, size, NULL, 0, NULL, leaf);
+        return out;
+    }
+    while (left * 2 < size)
+        left *= 2;
+    pair[0] = model(bytes, left);
+    pair[1] = model(bytes + left, size - left);
+    crypto_generichash_blake2b_salt_personal(out.bytes, 32, (const void *)pair, 64, NULL, 0, NULL, node);
+    return out;
+}
+
+enum { MOST = 300 * MERKLE_LEAF };
+static const size_t sizes[] = { 0, 1, 1023, 1024, 1025, 2048, 3000, 7169, 65536, 66559, MOST };
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static uint8_t *noise(void)
+{
+    uint8_t *bytes = malloc(MOST);
+    static const unsigned char seed[randombytes_SEEDBYTES] = "merkle_test";
+
+    randombytes_buf_deterministic(bytes, MOST, seed);
+    return bytes;
+}
+
+static void root_equals_the_definition_at_every_awkward_size(void **state)
+{
+    uint8_t *bytes = noise();
+
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++)
+        assert_true(hash_equal(merkle_of(bytes, sizes[i]), model(bytes, sizes[i])));
+    free(bytes);
+}
+
+static void tile_hash_is_a_node_of_the_whole_tree(void **state)
+{
+    enum { TILE = MERKLE_TILE * MERKLE_LEAF };
+    uint8_t *bytes = noise();
+    struct merkle_proof proof = merkle_prove(bytes, MOST, 0);
+
+    (void)state; /* 300 leaves: the right child is what follows the first tile */
+    assert_true(hash_equal(proof.sibling[proof.depth - 1], merkle_of(bytes + TILE, MOST - TILE)));
+    free(bytes);
+}
+
+static void every_leaf_can_be_proved_and_no_other_bytes(void **state)
+{
+    uint8_t *bytes = noise();
+
+    (void)state;
+    for (size_t i = 1; i < SIZES; i++) {
+        struct hash root = merkle_of(bytes, sizes[i]);
+
+        for (size_t at = 0; at < sizes[i]; at += 37 * MERKLE_LEAF) {
+            size_t size = sizes[i] - at < MERKLE_LEAF ? sizes[i] - at : MERKLE_LEAF;
+            struct merkle_proof proof = merkle_prove(bytes, sizes[i], at / MERKLE_LEAF);
+
+            assert_true(merkle_check(&proof, root, bytes + at, size));
+            bytes[at] ^= 1;
+            assert_false(merkle_check(&proof, root, bytes + at, size));
+            bytes[at] ^= 1;
+        }
+    }
+    free(bytes);
+}
+
+static void proof_from_outside_with_wrong_numbers_is_refused(void **state)
+{
+    uint8_t *bytes = noise();
+    struct hash root = merkle_of(bytes, MOST);
+    const struct merkle_proof good = merkle_prove(bytes, MOST, 5);
+    struct merkle_proof bad;
+
+    (void)state;
+    bad = good, bad.leaf = good.leaves;
+    assert_false(merkle_check(&bad, root, bytes + 5 * MERKLE_LEAF, MERKLE_LEAF));
+    bad = good, bad.depth = SIZE_MAX;
+    assert_false(merkle_check(&bad, root, bytes + 5 * MERKLE_LEAF, MERKLE_LEAF));
+    bad = good, bad.leaves = UINT64_MAX;
+    assert_false(merkle_check(&bad, root, bytes + 5 * MERKLE_LEAF, MERKLE_LEAF));
+    bad = good, bad.leaf = 4;
+    assert_false(merkle_check(&bad, root, bytes + 5 * MERKLE_LEAF, MERKLE_LEAF));
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(root_equals_the_definition_at_every_awkward_size),
+        cmocka_unit_test(tile_hash_is_a_node_of_the_whole_tree),
+        cmocka_unit_test(every_leaf_can_be_proved_and_no_other_bytes),
+        cmocka_unit_test(proof_from_outside_with_wrong_numbers_is_refused),
+    };
+
+    return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);
+}
