@@ -1,0 +1,56 @@
+/* execute.h - runs a graph, again and again, in memory planned once.
+ *
+ *     struct executor *ex = executor_new(g, &(struct executor_options){ .pool = pool }, err);
+ *     inputs[i]  = data of g->bound[i]           row-major, type and axes of that node
+ *     outputs[i] = where g->outputs[i] goes      or NULL: not wanted this time
+ *     executor_run(ex, inputs, outputs, &random, err);
+ *
+ * Only nodes that an output needs are computed, equal nodes once. Chains of elementwise operators run in one pass over memory. No
+ * choice here changes a bit of a result: the bits are those of each operator's definition, for any number of threads.
+ * A run neither allocates nor looks up a name.
+ */
+#ifndef RONDO_GRAPH_EXECUTE_H
+#define RONDO_GRAPH_EXECUTE_H
+
+#include "native/graph/graph.h"
+#include "native/graph/trace.h"
+
+struct pool;
+
+/* Output `output` may be given the same memory as bound node `bound` (a place in g->bound): a parameter and its update. */
+struct executor_alias {
+    uint32_t output, bound;
+};
+
+struct executor_options {
+    struct pool *pool;                    /* borrowed (native/kernel/pool.h); NULL: the calling thread alone */
+    uint64_t memory;                      /* bytes of the arena at most; 0: no limit */
+    const struct executor_alias *aliases; /* copied */
+    size_t alias_count;
+    graph_trace trace; /* NULL: none; with one, nothing is fused and every node is computed alone */
+    void *trace_context;
+};
+
+/* Keys of the random nodes of one run: a stream is (seed, round, step, layer, label). */
+struct executor_random {
+    uint8_t seed[32];
+    uint64_t round, step;
+};
+
+/* Borrows g until executor_free. Errors: limit (the plan needs more than `memory`), memory. */
+struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err);
+void executor_free(struct executor *ex);
+
+/* `random` may be NULL when the graph draws nothing. Errors: range (an index outside its axis), missing (a needed input is NULL).
+ * inputs must not overlap outputs, but for declared aliases. */
+bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
+                  struct error *err);
+
+uint64_t executor_bytes(const struct executor *ex);      /* of the arena: peak memory beside inputs and outputs */
+uint64_t executor_operations(const struct executor *ex); /* estimate: multiplications and additions of one run */
+uint32_t executor_steps(const struct executor *ex);      /* passes over memory in one run */
+
+/* Whether `count` values are all finite; the first that is not in *at. */
+bool tensor_finite_f32(const float *x, uint64_t count, uint64_t *at);
+
+#endif
