@@ -1,0 +1,51 @@
+/* bpe.h - byte-pair encoding of one piece of text.
+ *
+ * Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword Units" (2016), on bytes: the piece starts
+ * as one symbol a byte; the adjacent pair of lowest rank is joined, leftmost on ties, until no pair has a rank.
+ *
+ *     symbols   t  h  e        a linked list in arrays: prev, next, id, end
+ *     heap     (rank, place)   entries that a join made stale are skipped when they come up
+ *
+ * Short pieces look for the minimum in the list instead, which is faster; both give the same result.
+ */
+#ifndef RONDO_TEXT_BPE_H
+#define RONDO_TEXT_BPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "native/text/pair_map.h"
+#include "native/text/tokenizer.h"
+
+enum {
+    BPE_NONE = UINT32_MAX,        /* no id */
+    BPE_BARRIER = UINT32_MAX - 1, /* a symbol that joins with nothing and gives no token */
+};
+
+struct bpe {
+    uint32_t byte_ids[256]; /* id of the token of one byte, or BPE_NONE */
+    struct pair_map merges; /* (left id, right id) -> rank << 32 | id of the join */
+    uint32_t unknown;       /* id for bytes without a token, or BPE_NONE */
+    bool fuse_unknown;      /* a run of unknown bytes is one token */
+    bool keep_unknown;      /* an unknown byte that gives no token still keeps its neighbours apart (llama.cpp) */
+};
+
+void bpe_set_merge(struct bpe *bpe, uint32_t left, uint32_t right, uint32_t rank, uint32_t joined);
+
+/* Room for pieces, kept from one piece to the next. Zero is empty; free with bpe_work_free. */
+struct bpe_work {
+    struct bpe_symbol {
+        uint32_t id, end, prev, next;
+    } * symbols;
+    uint64_t *heap;
+    size_t symbol_capacity, heap_capacity, heap_count;
+};
+
+void bpe_work_free(struct bpe_work *work);
+
+/* Appends the tokens of a piece; `start` is its offset in the text, for tokens.ends. */
+void bpe_encode(const struct bpe *bpe, const uint8_t *piece, size_t size, uint32_t start, struct bpe_work *work,
+                struct tokens *out);
+
+#endif
