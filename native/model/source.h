@@ -1,0 +1,61 @@
+/* source.h - one model, whatever it is stored in: a folder of Hugging Face files, or a GGUF file.
+ *
+ *     folder: config.json, model.safetensors (or model.safetensors.index.json with its parts), tokenizer.json,
+ *             tokenizer_config.json, chat_template.jinja
+ *     *.gguf: everything in one; names, row order and configuration are turned into Hugging Face's
+ *
+ * A source never changes after opening and may be read by several threads. All its bytes are hostile.
+ */
+#ifndef RONDO_MODEL_SOURCE_H
+#define RONDO_MODEL_SOURCE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "native/base/error.h"
+#include "native/tensor/tensor.h"
+#include "native/text/tokenizer.h"
+
+struct model_source;
+
+/* A folder without weights opens too (its tensor count is 0): configuration and tokenizer are enough to start from scratch.
+ * NULL with `err`, the place starting with the file. */
+struct model_source *model_open(const char *path, struct error *err);
+void model_close(struct model_source *model);
+
+/* config.json, or the one that stands for a GGUF file's metadata. Borrowed. */
+const json_t *model_config(const struct model_source *model);
+
+/* The tensors in bytewise order of their Hugging Face names: name, shape and stored type. Their data is the stored bytes, rows
+ * perhaps in another order: read values with model_read_tensor. Borrowed. */
+size_t model_tensor_count(const struct model_source *model);
+const struct tensor *model_tensor(const struct model_source *model, size_t index);
+const struct tensor *model_find(const struct model_source *model, const char *name); /* NULL when there is none */
+
+/* All values of a tensor as f32, row-major, in Hugging Face's row order, into `out` (tensor_values(t) floats). Errors: missing (with
+ * the nearest name), non_finite. */
+bool model_read_tensor(const struct model_source *model, const char *name, float *out, struct error *err);
+
+/* A new tokenizer of the model (tokenizer_free). NULL with `err`. */
+struct tokenizer *model_tokenizer(const struct model_source *model, struct error *err);
+
+/* The text of the chat template, zero-terminated, or NULL when the model has none. Of several the one called "default". Borrowed. */
+const char *model_chat_template(const struct model_source *model);
+
+/* What templates may refer to: { "bos_token", "eos_token", "pad_token", "unk_token" }, those the model names. Borrowed. */
+const json_t *model_template_variables(const struct model_source *model);
+
+/* What `rondo model inspect` prints; the caller owns it. NULL with `err` when the tokenizer cannot be read.
+ *
+ *     { "format": "gguf", "architecture": "LlamaForCausalLM", "parameters": 134515008, "bytes": 98362432,
+ *       "types": { "f32": 61, "q4_1": 210, "q8_0": 1 }, "chat_template": true, "config": { ... },
+ *       "tokenizer": { "entries": 49152, "special": 17, "missing_bytes": [192, ...] },
+ *       "tensors": [ { "name", "type", "shape", "bytes" } ... ] }
+ *
+ * "missing_bytes": bytes that no token stands for, so that text with them cannot be encoded. "tokenizer" is null when the
+ * folder has none. */
+json_t *model_inspect(const struct model_source *model, struct error *err);
+
+#endif
