@@ -36,7 +36,6 @@ struct ledger_status {
     uint64_t height;                /* newest final block */
     uint64_t time;                  /* its time */
     uint32_t block_ms;              /* about */
-    uint32_t depth;                 /* blocks on top that make one final */
     bool test_entropy;              /* entropy follows from a seed: fit for tests only */
 };
 

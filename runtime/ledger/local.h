@@ -1,12 +1,12 @@
 /* local.h - the embedded ledger: a chain of blocks in one SQLite file, and the books that follow from it.
  *
- *     genesis (chain, depth, block time, test seed, allocations) <- block 1 <- block 2 <- ...
+ *     genesis (chain, block time, test seed, allocations) <- block 1 <- block 2 <- ...
  *     block = height, time, previous hash, entropy, root of the books, [transaction bytes, code]
  *     hash  = H("rondo/ledger", all of these, length-prefixed)
  *
  * The file holds genesis, blocks and transactions; accounts and escrows are never stored but derived by applying the blocks from the
  * first, so there is nothing that could disagree. A block is one SQLite transaction, synchronous, in WAL mode: after a crash at any
- * moment the file holds a whole number of blocks. A block is final when `depth` blocks stand on it; reads tell final state only.
+ * moment the file holds a whole number of blocks. There is one writer and no fork, so a block is final once it is written.
  *
  * Entropy is 32 random bytes a block, or with a test seed S H("rondo/entropy", S, height): then the status says so.
  */
@@ -19,7 +19,6 @@
 
 #define LEDGER_WAITING     1024 /* transactions in memory, not yet in a block */
 #define LEDGER_BLOCK       256  /* transactions in a block */
-#define LEDGER_LOCAL_DEPTH 1    /* blocks on top that make one final */
 #define LEDGER_ALLOCATIONS 4096
 
 struct ledger_allocation {
@@ -56,7 +55,7 @@ size_t ledger_local_waiting(const struct ledger_local *ledger);
 /* What is final. */
 struct ledger_status ledger_local_status(const struct ledger_local *ledger);
 bool ledger_local_block(struct ledger_local *ledger, uint64_t height, struct ledger_block *block,
-                        struct error *err); /* missing: not final */
+                        struct error *err); /* missing: not made yet */
 bool ledger_local_escrow(const struct ledger_local *ledger, const struct ledger_address *sponsor, const uint8_t ref[32],
                          struct ledger_escrow *escrow);
 struct ledger_account ledger_local_account(const struct ledger_local *ledger, const struct ledger_address *address);

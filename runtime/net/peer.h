@@ -5,7 +5,7 @@
  *     did:tenzro:machine:z6N..  https://node.example       120    81,300 ms (3 failures in a row)
  *
  * A good answer raises the score, a bad one (lies, wrong bytes) lowers it much, no answer lowers it little and delays the next
- * try: 250 ms · 2^failures, at most 30 s. Scores decay towards the middle with a half-life of ten minutes, so that nobody is shut
+ * try: 250 ms · 2^(failures - 1), at most 30 s. Scores decay towards the middle with a half-life of ten minutes, so that nobody is shut
  * out for ever. Time is handed in (uv_now); nothing here reads a clock. The list is in DID order.
  */
 #ifndef RONDO_NET_PEER_H

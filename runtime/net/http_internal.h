@@ -1,0 +1,96 @@
+/* http_internal.h - what http_server, http_request and event_stream share; not for other folders.
+ *
+ *     server ─< connection (one socket) ── request (at most one at a time) ── stream (at most one)
+ *
+ * libmicrohttpd calls back: connection_notify (socket opened, closed), access (headers, body parts, end), completed.
+ */
+#ifndef RONDO_NET_HTTP_INTERNAL_H
+#define RONDO_NET_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+
+#include "runtime/net/http_server.h"
+
+#define HTTP_PARAMETERS 4
+#define HTTP_ANSWER_HEADERS 4
+#define HTTP_ADDRESS 64
+
+struct http_connection {
+    struct http_connection *next, *previous;
+    struct http_server *server;
+    struct http_request *request; /* NULL between requests */
+    uint64_t since;               /* loop time: connected, last answer sent, or headers complete */
+    int socket;
+    bool cut; /* shut down by us, not yet closed by the library */
+    char address[HTTP_ADDRESS];
+};
+
+struct http_request {
+    struct http_server *server;
+    struct http_connection *connection;
+    struct MHD_Connection *handle;
+    const struct http_route *route;
+    const char *method;
+    char *path;                           /* owned */
+    char *segments;                       /* owned copy of the path that the parameters point into */
+    const char *parameters[HTTP_PARAMETERS]; /* in the order of the pattern */
+    struct buffer body;
+    size_t expected; /* Content-Length */
+    struct MHD_Response *response;
+    int status;
+    struct {
+        char name[48], value[512];
+    } headers[HTTP_ANSWER_HEADERS];
+    unsigned header_count;
+    bool suspended, deferred;
+    unsigned limit_ms;
+    void (*gone)(void *context);
+    void *gone_context;
+    struct event_stream *stream;
+};
+
+struct rate_bucket {
+    uint8_t key[16];
+    uint64_t at;     /* loop time of the last refill */
+    uint64_t tokens; /* thousandths of a request */
+};
+
+#define HTTP_BUCKETS 1024
+
+struct http_server {
+    uv_loop_t *loop;
+    struct MHD_Daemon *daemon;
+    uv_poll_t poll;
+    uv_timer_t run_timer, sweep_timer;
+    unsigned open_handles; /* the three above, until each is closed */
+    const struct http_route *routes;
+    void *context;
+    struct http_limits limits;
+    struct http_connection *connections;
+    unsigned connection_count, stream_count;
+    size_t body_bytes;
+    uint16_t port;
+    char url[96];
+    bool closing;
+    struct rate_bucket buckets[HTTP_BUCKETS];
+};
+
+/* http_request.c */
+struct http_request *http_request_new(struct http_server *server, struct http_connection *connection, struct MHD_Connection *handle,
+                                      const char *path, const char *method);
+void http_request_free(struct http_request *request); /* calls `gone` when deferred and not answered */
+void http_request_begin(struct http_request *request); /* headers are there: route, limits, admit */
+bool http_request_take(struct http_request *request, const char *bytes, size_t size);
+void http_request_handle(struct http_request *request);
+enum MHD_Result http_request_queue(struct http_request *request); /* hands the stored response to the library */
+void http_answer_response(struct http_request *request, int status, const char *type, struct MHD_Response *response);
+
+/* http_server.c */
+void http_connection_cut(struct http_connection *connection); /* shuts the socket down; the library then ends the request */
+
+/* event_stream.c */
+void event_stream_ping(struct event_stream *stream);
+void event_stream_wake(struct event_stream *stream); /* resumes a suspended stream */
+void event_stream_gone(struct event_stream *stream); /* the connection is over: tells the owner, frees */
+
+#endif

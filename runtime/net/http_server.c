@@ -1,0 +1,368 @@
+#include "runtime/net/http_server.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/net/http_internal.h"
+
+#define SWEEP_MS 250
+#define PING_MS 15000
+
+const struct http_limits http_limits_default = {
+    .connections = 512,
+    .connections_per_address = 256,
+    .idle_ms = 30000,
+    .request_ms = 60000,
+    .requests_per_second = 2000,
+    .burst = 8000,
+    .streams = 64,
+    .header_bytes = 32u << 10,
+    .body_bytes = 256u << 20,
+};
+
+/* ---- listening ---- */
+
+static bool address_read(const char *text, uint16_t port, struct sockaddr_storage *out, socklen_t *size, struct error *err)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+    memset(out, 0, sizeof *out);
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        *size = sizeof *v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        *size = sizeof *v6;
+        return true;
+    }
+    return error_set(err, ERROR_RANGE, "give a numeric address of this machine, such as 127.0.0.1 or ::1", "%s is not a numeric address", text);
+}
+
+static bool listen_failed(int fd, const char *address, uint16_t port, struct error *err)
+{
+    int reason = errno;
+    const char *hint = reason == EADDRINUSE      ? "another program listens there: choose another port, or 0 for any free one"
+                       : reason == EACCES        ? "ports below 1024 need rights: choose a higher one"
+                       : reason == EADDRNOTAVAIL ? "the address is not one of this machine"
+                                                 : "check address and port";
+
+    if (fd >= 0)
+        close(fd);
+    return error_set(err, ERROR_IO, hint, "cannot listen on %s port %u: %s", address, port, strerror(reason));
+}
+
+/* The socket is ours and not the library's, so that the reason of a failure and the port picked are known. */
+static int listen_open(const char *address, uint16_t port, uint16_t *got, struct error *err)
+{
+    struct sockaddr_storage where;
+    socklen_t size;
+
+    if (!address_read(address, port, &where, &size, err))
+        return -1;
+
+    int fd = socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) || bind(fd, (struct sockaddr *)&where, size) ||
+        listen(fd, 511) || getsockname(fd, (struct sockaddr *)&where, &size)) {
+        listen_failed(fd, address, port, err);
+        return -1;
+    }
+    *got = ntohs(where.ss_family == AF_INET ? ((struct sockaddr_in *)&where)->sin_port : ((struct sockaddr_in6 *)&where)->sin6_port);
+    return fd;
+}
+
+/* ---- connections ---- */
+
+static void address_text(const struct sockaddr *from, char text[HTTP_ADDRESS])
+{
+    const void *bytes = from->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)from)->sin_addr
+                                                   : (const void *)&((const struct sockaddr_in6 *)from)->sin6_addr;
+
+    if (!inet_ntop(from->sa_family, bytes, text, HTTP_ADDRESS))
+        snprintf(text, HTTP_ADDRESS, "?");
+}
+
+static void connection_opened(struct http_server *server, struct MHD_Connection *handle, void **slot)
+{
+    struct http_connection *c = calloc(1, sizeof *c);
+    const union MHD_ConnectionInfo *info;
+    int on = 1;
+
+    *slot = c;
+    if (!c)
+        return;
+    c->server = server;
+    c->since = uv_now(server->loop);
+    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    c->socket = info ? info->connect_fd : -1;
+    setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info)
+        address_text(info->client_addr, c->address);
+    c->next = server->connections;
+    if (c->next)
+        c->next->previous = c;
+    server->connections = c;
+    server->connection_count++;
+}
+
+static void connection_closed(struct http_connection *c)
+{
+    if (!c)
+        return;
+    assert(!c->request);
+    if (c->previous)
+        c->previous->next = c->next;
+    else
+        c->server->connections = c->next;
+    if (c->next)
+        c->next->previous = c->previous;
+    c->server->connection_count--;
+    free(c);
+}
+
+static void on_connection(void *context, struct MHD_Connection *handle, void **slot, enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        connection_opened(context, handle, slot);
+    else
+        connection_closed(*slot);
+}
+
+void http_connection_cut(struct http_connection *c)
+{
+    if (!c->cut)
+        shutdown(c->socket, SHUT_RDWR);
+    c->cut = true;
+}
+
+/* ---- requests ---- */
+
+static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, const char *url, const char *method, const char *version,
+                                 const char *part, size_t *part_size, void **slot)
+{
+    struct http_server *server = context;
+    struct http_request *request = *slot;
+
+    (void)version;
+    if (!request) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+        if (!info || !info->socket_context)
+            return MHD_NO;
+        request = http_request_new(server, info->socket_context, handle, url, method);
+        *slot = request;
+        http_request_begin(request);
+        return request->response ? http_request_queue(request) : MHD_YES;
+    }
+    if (*part_size) {
+        bool taken = http_request_take(request, part, *part_size);
+
+        *part_size = 0;
+        return taken ? MHD_YES : MHD_NO;
+    }
+    if (!request->response && !request->deferred)
+        http_request_handle(request);
+    if (request->response)
+        return http_request_queue(request);
+    request->suspended = true;
+    MHD_suspend_connection(handle);
+    return MHD_YES;
+}
+
+static void on_completed(void *context, struct MHD_Connection *handle, void **slot, enum MHD_RequestTerminationCode code)
+{
+    struct http_request *request = *slot;
+
+    (void)context, (void)handle, (void)code;
+    if (request)
+        http_request_free(request);
+    *slot = NULL;
+}
+
+/* ---- the loop ---- */
+
+static void run(struct http_server *server);
+
+static void on_run_timer(uv_timer_t *timer)
+{
+    run(timer->data);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    run(poll->data);
+}
+
+static void run(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG wait;
+
+    MHD_run(server->daemon);
+    if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
+        uv_timer_start(&server->run_timer, on_run_timer, wait, 0);
+    else
+        uv_timer_stop(&server->run_timer);
+}
+
+/* Our own deadlines, since the library's single timeout is put off by every byte that dribbles in. */
+static void sweep_connection(struct http_connection *c, uint64_t now)
+{
+    struct http_request *request = c->request;
+    const struct http_limits *limits = &c->server->limits;
+
+    if (request && request->stream) {
+        if (now - c->since >= PING_MS) {
+            c->since = now;
+            event_stream_ping(request->stream);
+        }
+        return;
+    }
+    if (now - c->since < (!request ? limits->idle_ms : request->limit_ms))
+        return;
+    if (request && request->suspended) {
+        void (*gone)(void *) = request->gone;
+
+        request->gone = NULL;
+        request->deferred = false;
+        if (gone)
+            gone(request->gone_context);
+        c->since = now;
+        request->limit_ms = limits->request_ms;
+        http_answer_refusal(request, 504, ERROR_TIMEOUT, "ask again", "no answer within the time limit");
+        return;
+    }
+    http_connection_cut(c);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct http_server *server = timer->data;
+    uint64_t now = uv_now(server->loop);
+
+    for (struct http_connection *c = server->connections; c; c = c->next)
+        sweep_connection(c, now);
+}
+
+/* ---- life ---- */
+
+static bool daemon_start(struct http_server *server, int fd, bool v6, struct error *err)
+{
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (v6 ? MHD_USE_IPv6 : 0u);
+
+    server->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
+        server->limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, server->limits.connections_per_address,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    if (server->daemon)
+        return true;
+    close(fd);
+    return error_set(err, ERROR_FAULT, NULL, "the HTTP library did not start");
+}
+
+static void watch(struct http_server *server)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    uv_poll_init(server->loop, &server->poll, info->epoll_fd);
+    uv_timer_init(server->loop, &server->run_timer);
+    uv_timer_init(server->loop, &server->sweep_timer);
+    server->poll.data = server->run_timer.data = server->sweep_timer.data = server;
+    server->open_handles = 3;
+    uv_poll_start(&server->poll, UV_READABLE, on_poll);
+    uv_timer_start(&server->sweep_timer, on_sweep, SWEEP_MS, SWEEP_MS);
+    run(server);
+}
+
+struct http_server *http_server_new(uv_loop_t *loop, const struct http_server_options *options, struct error *err)
+{
+    const char *address = options->address ? options->address : "127.0.0.1";
+    bool v6 = strchr(address, ':');
+    struct http_server *server = calloc(1, sizeof *server);
+
+    if (!server) {
+        error_set(err, ERROR_MEMORY, NULL, "no memory for an HTTP server");
+        return NULL;
+    }
+    server->loop = loop;
+    server->routes = options->routes;
+    server->context = options->context;
+    server->limits = options->limits ? *options->limits : http_limits_default;
+
+    int fd = listen_open(address, options->port, &server->port, err);
+
+    if (fd < 0 || !daemon_start(server, fd, v6, err)) {
+        free(server);
+        return NULL;
+    }
+    snprintf(server->url, sizeof server->url, v6 ? "http://[%s]:%u" : "http://%s:%u", address, server->port);
+    watch(server);
+    return server;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+
+    if (--server->open_handles == 0)
+        free(server);
+}
+
+/* The library refuses to stop while connections are suspended. */
+static void resume_all(struct http_server *server)
+{
+    for (struct http_connection *c = server->connections; c; c = c->next) {
+        struct http_request *request = c->request;
+
+        if (request && request->stream)
+            event_stream_wake(request->stream);
+        if (request && request->suspended) {
+            request->suspended = false;
+            MHD_resume_connection(request->handle);
+        }
+    }
+}
+
+void http_server_free(struct http_server *server)
+{
+    if (!server)
+        return;
+    server->closing = true;
+    resume_all(server);
+    uv_poll_stop(&server->poll); /* before the library closes its descriptor */
+    uv_close((uv_handle_t *)&server->poll, on_handle_closed);
+    uv_close((uv_handle_t *)&server->run_timer, on_handle_closed);
+    uv_close((uv_handle_t *)&server->sweep_timer, on_handle_closed);
+    MHD_stop_daemon(server->daemon);
+    server->daemon = NULL;
+}
+
+uint16_t http_server_port(const struct http_server *server)
+{
+    return server->port;
+}
+
+const char *http_server_url(const struct http_server *server)
+{
+    return server->url;
+}
+
+unsigned http_server_connections(const struct http_server *server)
+{
+    return server->connection_count;
+}
