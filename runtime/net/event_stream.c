@@ -72,7 +72,7 @@ void event_stream_wake(struct event_stream *s)
     if (!s->suspended)
         return;
     s->suspended = false;
-    MHD_resume_connection(s->request->handle);
+    http_connection_resume(s->request->server, s->request->handle);
 }
 
 static void cut(struct event_stream *s)

@@ -72,6 +72,7 @@ struct http_server {
     uint16_t port;
     char url[96];
     bool closing;
+    bool resumed; /* a connection was resumed: the library must run again */
     struct rate_bucket buckets[HTTP_BUCKETS];
 };
 
@@ -87,6 +88,7 @@ void http_answer_response(struct http_request *request, int status, const char *
 
 /* http_server.c */
 void http_connection_cut(struct http_connection *connection); /* shuts the socket down; the library then ends the request */
+void http_connection_resume(struct http_server *server, struct MHD_Connection *handle);
 
 /* event_stream.c */
 void event_stream_ping(struct event_stream *stream);

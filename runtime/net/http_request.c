@@ -315,7 +315,7 @@ void http_answer_response(struct http_request *r, int status, const char *type, 
     if (r->suspended) {
         r->suspended = false;
         r->limit_ms = (unsigned)(uv_now(r->server->loop) - r->connection->since) + r->server->limits.request_ms;
-        MHD_resume_connection(r->handle);
+        http_connection_resume(r->server, r->handle);
     }
 }
 

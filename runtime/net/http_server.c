@@ -212,11 +212,23 @@ static void run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait;
 
+    server->resumed = false;
     MHD_run(server->daemon);
-    if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
+    if (server->resumed)
+        uv_timer_start(&server->run_timer, on_run_timer, 0, 0);
+    else if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
         uv_timer_start(&server->run_timer, on_run_timer, wait, 0);
     else
         uv_timer_stop(&server->run_timer);
+}
+
+/* Resuming alone does not wake the epoll descriptor, so the next turn of the loop is asked for. */
+void http_connection_resume(struct http_server *server, struct MHD_Connection *handle)
+{
+    MHD_resume_connection(handle);
+    server->resumed = true;
+    if (!server->closing)
+        uv_timer_start(&server->run_timer, on_run_timer, 0, 0);
 }
 
 /* Our own deadlines, since the library's single timeout is put off by every byte that dribbles in. */
@@ -333,7 +345,7 @@ static void resume_all(struct http_server *server)
             event_stream_wake(request->stream);
         if (request && request->suspended) {
             request->suspended = false;
-            MHD_resume_connection(request->handle);
+            http_connection_resume(server, request->handle);
         }
     }
 }
