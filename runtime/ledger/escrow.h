@@ -20,12 +20,11 @@
 
 struct escrow_book;
 
-struct escrow_book *escrow_book_new(uint64_t chain, const struct ledger_address *contract);
+struct escrow_book *escrow_book_new(const struct release_domain *domain);
 void escrow_book_free(struct escrow_book *book);
 
 /* Issues money; only before the first block. Errors: range (more than 2^128 in all). */
-bool escrow_book_endow(struct escrow_book *book, const struct ledger_address *account, unsigned __int128 amount,
-                       struct error *err);
+bool escrow_book_endow(struct escrow_book *book, struct address account, unsigned __int128 amount, struct error *err);
 
 /* One transaction at (height, now). The nonce must be the account's next; it is used up also when the transaction has no effect.
  * False with `err` = why it has no effect: stale (nonce: then nothing at all changes), refused, range, duplicate, missing, conflict,
@@ -35,10 +34,8 @@ bool escrow_book_apply(struct escrow_book *book, const struct transaction *t, ui
 /* Would `escrow_book_apply` accept the nonce (with `waiting` of this account's before it)? Errors: stale. */
 bool escrow_book_admits(const struct escrow_book *book, const struct transaction *t, uint64_t waiting, struct error *err);
 
-struct ledger_account escrow_book_account(const struct escrow_book *book,
-                                          const struct ledger_address *address); /* zeros when new */
-const struct ledger_escrow *escrow_book_find(const struct escrow_book *book,
-                                             const uint8_t id[32]); /* borrowed until apply; NULL */
+struct ledger_account escrow_book_account(const struct escrow_book *book, struct address address); /* zeros when new */
+const struct ledger_escrow *escrow_book_find(const struct escrow_book *book, struct hash id); /* borrowed until apply; NULL */
 
 size_t escrow_book_event_count(const struct escrow_book *book);
 const struct ledger_event *escrow_book_event(const struct escrow_book *book, size_t index); /* in the order of (height, index) */
@@ -47,6 +44,6 @@ const struct ledger_event *escrow_book_event(const struct escrow_book *book, siz
 bool escrow_book_conserves(const struct escrow_book *book);
 
 /* H("rondo/books", ..) over all accounts in address order and all escrows in id order. Kept until the next change. */
-void escrow_book_root(struct escrow_book *book, uint8_t root[32]);
+struct hash escrow_book_root(struct escrow_book *book);
 
 #endif

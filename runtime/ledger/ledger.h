@@ -5,7 +5,7 @@
  *     refund                                                   escrow ── sponsor's credit    at or after expiry
  *     withdraw                                                 credit ── balance
  *
- * ref = keccak256(run hash (32) ‖ round as uint256): the ABI encoding of (bytes32, uint256).
+ * ref = release_round_ref(run, round) = keccak256(abi.encode(bytes32, uint256)).
  * id  = keccak256(abi.encode(chain, contract, sponsor, ref, 0)): a sponsor has one escrow for a ref.
  * Amounts are whole numbers of the smallest unit, `unsigned __int128` here and decimal strings on the wire. Only what is in a
  * final block is told; times are Unix seconds of blocks. Transactions are signed by the caller (transaction.h), who keeps
@@ -19,46 +19,42 @@
 #include <stdint.h>
 
 #include "native/base/error.h"
+#include "runtime/crypto/release.h"
 
 #define LEDGER_PAYEES 64
 #define LEDGER_PANEL  32
 #define LEDGER_EVENTS 256        /* in one answer */
 #define LEDGER_FINAL  UINT64_MAX /* as a height: the newest final block */
-#define LEDGER_AMOUNT 40         /* bytes of a decimal amount with its end */
-
-struct ledger_address {
-    uint8_t bytes[20];
-};
 
 struct ledger_status {
     uint64_t chain;
-    struct ledger_address contract; /* the EIP-712 verifying contract */
-    uint64_t height;                /* newest final block */
-    uint64_t time;                  /* its time */
-    uint32_t block_ms;              /* about */
-    bool test_entropy;              /* entropy follows from a seed: fit for tests only */
+    struct address contract; /* the EIP-712 verifying contract */
+    uint64_t height;         /* newest final block */
+    uint64_t time;           /* its time */
+    uint32_t block_ms;       /* about */
+    bool test_entropy;       /* entropy follows from a seed: fit for tests only */
 };
 
 struct ledger_block {
     uint64_t height;
     uint64_t time;
-    uint8_t hash[32], previous[32], entropy[32];
+    struct hash hash, previous, entropy;
 };
 
 enum ledger_escrow_status { LEDGER_FUNDED, LEDGER_RELEASED, LEDGER_REFUNDED };
 
 struct ledger_escrow {
-    uint8_t id[32], ref[32], run[32];
+    struct hash id, ref, run;
     uint64_t round;
-    struct ledger_address sponsor;
-    unsigned __int128 amount, released;        /* released: sum of what was paid; the rest goes back at expiry */
-    struct ledger_address panel[LEDGER_PANEL]; /* ascending */
+    struct address sponsor;
+    unsigned __int128 amount, released; /* released: sum of what was paid; the rest goes back at expiry */
+    struct address panel[LEDGER_PANEL]; /* ascending */
     uint32_t panel_count, threshold;
     uint64_t expiry, created; /* time; height of its block */
     enum ledger_escrow_status status;
     bool refunded;      /* also after a release: the rest went back */
-    uint8_t record[32]; /* hash of the released record; zero before */
-    uint8_t payout[32]; /* keccak256(abi.encode(address[], uint256[])); zero before */
+    struct hash record; /* of the released record; zero before */
+    struct hash payout; /* release_payout_root; zero before */
 };
 
 struct ledger_account {
@@ -81,8 +77,8 @@ struct ledger_event {
     uint64_t height;
     uint32_t index; /* within the block: (height, index) names the event */
     uint64_t round;
-    uint8_t id[32], ref[32], run[32], record[32], payout[32];
-    struct ledger_address account;
+    struct hash id, ref, run, record, payout;
+    struct address account;
     unsigned __int128 amount;
 };
 
@@ -117,11 +113,11 @@ struct ledger;
 struct ledger_methods {
     void (*status)(struct ledger *ledger, struct ledger_then then);
     void (*block)(struct ledger *ledger, uint64_t height, struct ledger_then then);
-    void (*escrow)(struct ledger *ledger, const struct ledger_address *sponsor, const uint8_t ref[32], struct ledger_then then);
-    void (*account)(struct ledger *ledger, const struct ledger_address *address, struct ledger_then then);
-    void (*events)(struct ledger *ledger, const uint8_t run[32], uint64_t from, uint64_t to, struct ledger_then then);
+    void (*escrow)(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then);
+    void (*account)(struct ledger *ledger, struct address address, struct ledger_then then);
+    void (*events)(struct ledger *ledger, const struct hash *run, uint64_t from, uint64_t to, struct ledger_then then);
     void (*submit)(struct ledger *ledger, const void *bytes, size_t size, struct ledger_then then);
-    void (*receipt)(struct ledger *ledger, const char *id, struct ledger_then then);
+    void (*receipt)(struct ledger *ledger, struct hash id, struct ledger_then then);
     void (*free)(struct ledger *ledger);
 };
 struct ledger {
@@ -134,39 +130,29 @@ void ledger_status(struct ledger *ledger, struct ledger_then then);
  * that the height is wanted. */
 void ledger_block(struct ledger *ledger, uint64_t height, struct ledger_then then);
 
-void ledger_escrow(struct ledger *ledger, const struct ledger_address *sponsor, const uint8_t ref[32], struct ledger_then then);
-void ledger_account(struct ledger *ledger, const struct ledger_address *address, struct ledger_then then);
+void ledger_escrow(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then);
+void ledger_account(struct ledger *ledger, struct address address, struct ledger_then then);
 
 /* Events of final blocks from..to (at most LEDGER_EVENTS, then `next` tells where to go on); `run` NULL: of every run. */
-void ledger_events(struct ledger *ledger, const uint8_t run[32], uint64_t from, uint64_t to, struct ledger_then then);
+void ledger_events(struct ledger *ledger, const struct hash *run, uint64_t from, uint64_t to, struct ledger_then then);
 
 /* Sends signed transaction bytes and waits until the receipt is final. The answer's receipt may hold a code: the transaction
  * is in a block and had no effect. An error instead: it was refused (nonce, signature), or nobody answered in time: send the
  * same bytes again. */
 void ledger_submit(struct ledger *ledger, const void *bytes, size_t size, struct ledger_then then);
 
-void ledger_receipt(struct ledger *ledger, const char *id, struct ledger_then then);
+void ledger_receipt(struct ledger *ledger, struct hash id, struct ledger_then then);
 
 /* Drops what is asked and not yet answered. NULL is fine. */
 void ledger_free(struct ledger *ledger);
 
-/* ---- names and numbers ---- */
+/* The id of the escrow that `sponsor` made for `ref` (release_round_ref). */
+struct hash ledger_escrow_id(const struct release_domain *domain, struct address sponsor, struct hash ref);
 
-void ledger_ref(const uint8_t run[32], uint64_t round, uint8_t ref[32]);
-void ledger_escrow_id(uint64_t chain, const struct ledger_address *contract, const struct ledger_address *sponsor,
-                      const uint8_t ref[32], uint8_t id[32]);
+/* The EIP-712 domain a status tells. */
+struct release_domain ledger_domain(const struct ledger_status *status);
 
-/* keccak256(abi.encode(address[], uint256[])), count ≤ LEDGER_PAYEES. */
-void ledger_payout_root(const struct ledger_address *payees, const unsigned __int128 *amounts, size_t count, uint8_t root[32]);
-
-/* Decimal without sign or leading zeros. Errors: syntax, range (2^128 and above). */
-bool ledger_amount_read(const char *text, unsigned __int128 *amount, struct error *err);
-const char *ledger_amount_text(unsigned __int128 amount, char text[LEDGER_AMOUNT]);
-
-/* "0x" and 40 hex digits, any case; a mixed-case address must carry its EIP-55 checksum. Text out is lower case. */
-bool ledger_address_read(const char *text, struct ledger_address *address, struct error *err);
-const char *ledger_address_text(const struct ledger_address *address, char text[43]);
-
+/* "created", "released", "paid", "refunded", "withdrawn" */
 const char *ledger_event_name(enum ledger_event_kind kind);
 
 #endif

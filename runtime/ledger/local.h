@@ -22,7 +22,7 @@
 #define LEDGER_ALLOCATIONS 4096
 
 struct ledger_allocation {
-    struct ledger_address account;
+    struct address account;
     unsigned __int128 amount;
 };
 
@@ -42,9 +42,9 @@ struct ledger_local;
 struct ledger_local *ledger_local_open(const char *path, const struct ledger_genesis *genesis, struct error *err);
 void ledger_local_close(struct ledger_local *ledger);
 
-/* Puts a transaction among those waiting and writes its id (at least 80 bytes). One that is waiting or in a block already is fine.
+/* Puts a transaction among those waiting and writes its id. One that is waiting or in a block already is fine.
  * It is not durable before it is in a block: the sender keeps its bytes. Errors: transaction_read's, mismatch (chain), stale (nonce), limit. */
-bool ledger_local_add(struct ledger_local *ledger, const void *bytes, size_t size, char *id, struct error *err);
+bool ledger_local_add(struct ledger_local *ledger, const void *bytes, size_t size, struct hash *id, struct error *err);
 
 /* Makes and commits one block at `now` (Unix seconds; never before the last block's) from what waits, empty or not. After an error
  * (io: disk full) the chain and the waiting transactions are as before, and the call may be repeated. */
@@ -56,13 +56,13 @@ size_t ledger_local_waiting(const struct ledger_local *ledger);
 struct ledger_status ledger_local_status(const struct ledger_local *ledger);
 bool ledger_local_block(struct ledger_local *ledger, uint64_t height, struct ledger_block *block,
                         struct error *err); /* missing: not made yet */
-bool ledger_local_escrow(const struct ledger_local *ledger, const struct ledger_address *sponsor, const uint8_t ref[32],
+bool ledger_local_escrow(const struct ledger_local *ledger, struct address sponsor, struct hash ref,
                          struct ledger_escrow *escrow);
-struct ledger_account ledger_local_account(const struct ledger_local *ledger, const struct ledger_address *address);
-bool ledger_local_receipt(struct ledger_local *ledger, const char *id, struct ledger_receipt *receipt);
+struct ledger_account ledger_local_account(const struct ledger_local *ledger, struct address address);
+bool ledger_local_receipt(struct ledger_local *ledger, struct hash id, struct ledger_receipt *receipt);
 
 /* Up to LEDGER_EVENTS events of blocks from..to into `events`; *next as in struct ledger_answer. `run` NULL: all. */
-size_t ledger_local_events(const struct ledger_local *ledger, const uint8_t run[32], uint64_t from, uint64_t to,
+size_t ledger_local_events(const struct ledger_local *ledger, const struct hash *run, uint64_t from, uint64_t to,
                            struct ledger_event events[LEDGER_EVENTS], uint64_t *next);
 
 /* Reads the file alone, without changing or locking it, and checks everything: hashes, links, times, signatures, codes, roots,

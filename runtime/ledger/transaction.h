@@ -1,7 +1,8 @@
 /* transaction.h - what moves money: a document signed by an account.
  *
  *     envelope (DSSE), payloadType application/vnd.rondo.transaction+json, keyid eip155:0x...
- *     payload  { "arguments": {..}, "chain": 31337, "method": "create", "nonce": 4, "version": 1 }
+ *     payload  { "arguments": {..}, "chain": 31337, "method": "create", "nonce": 4,
+ *                "signer": "eip155:0x...", "version": 1 }
  *
  *     create    { "amount": "1000", "asset": "native", "expiry": 1900000000, "panel": ["0x..", ..], "round": 3, "run": "<64 hex>",
  *                 "threshold": 3 }
@@ -22,7 +23,6 @@
 #include "runtime/ledger/ledger.h"
 
 #define TRANSACTION_LIMIT (64u << 10) /* bytes of an envelope */
-#define LEDGER_SIGNATURE  65          /* r (32) ‖ s (32) ‖ v (27 or 28) */
 
 enum transaction_method {
     TRANSACTION_CREATE,
@@ -33,47 +33,46 @@ enum transaction_method {
 };
 
 struct transaction_create {
-    uint8_t run[32];
+    struct hash run;
     uint64_t round;
     unsigned __int128 amount;
-    struct ledger_address panel[LEDGER_PANEL]; /* strictly ascending */
+    struct address panel[LEDGER_PANEL]; /* strictly ascending */
     uint32_t panel_count, threshold;
     uint64_t expiry; /* Unix seconds */
 };
 
 struct transaction_release {
-    uint8_t id[32], record[32];
-    struct ledger_address payees[LEDGER_PAYEES];
+    struct hash id, record;
+    struct address payees[LEDGER_PAYEES];
     unsigned __int128 amounts[LEDGER_PAYEES];
     uint32_t payee_count;
     uint64_t deadline;
-    uint8_t signatures[LEDGER_PANEL][LEDGER_SIGNATURE]; /* in ascending order of their signers */
+    struct account_signature signatures[LEDGER_PANEL]; /* in ascending order of their signers */
     uint32_t signature_count;
 };
 
 struct transaction {
     uint64_t chain, nonce;
-    struct ledger_address from; /* set by transaction_read from the verified signature */
+    struct address from; /* set by transaction_read from the verified signature */
     enum transaction_method method;
     union {
         struct transaction_create create;
         struct transaction_release release;
-        uint8_t refund[32]; /* escrow id */
+        struct hash refund; /* escrow id */
     };
 };
 
 const char *transaction_method_name(enum transaction_method method);
 
-/* Signs `t` (all but `from`) with the account's secret key and appends the envelope's bytes. Errors: range, limit, signature. */
-bool transaction_sign(const struct transaction *t, const uint8_t secret[32], struct buffer *out, struct error *err);
+/* Signs `t` (all but `from`) with the account's key and appends the envelope's bytes. Errors: range, limit, signature. */
+bool transaction_sign(const struct transaction *t, const struct account_key *key, struct buffer *out, struct error *err);
 
-/* Reads and verifies an envelope: shape, canonical form, signature. Not the rules of the escrow: those are the ledger's. `id` gets the
- * CID (at least 80 bytes). Errors: syntax, type, missing, unknown, range, limit, signature. */
-bool transaction_read(const void *bytes, size_t size, struct transaction *t, char *id, struct error *err);
+/* Reads and verifies an envelope: shape, canonical form, signature. Not the rules of the escrow: those are the ledger's. `id` gets
+ * the hash in its CID. Errors: syntax, type, missing, unknown, range, limit, signature. */
+bool transaction_read(const void *bytes, size_t size, struct transaction *t, struct hash *id, struct error *err);
 
-/* What the panel signs: the EIP-712 digest of RoundRelease(bytes32 escrowId, bytes32 recordHash, bytes32 payoutRoot, uint256 total,
- * uint256 deadline) in the domain RoundEscrow, version 1, chain, contract. False with `err` when the total passes 2^128. */
-bool transaction_release_digest(uint64_t chain, const struct ledger_address *contract, const struct transaction_release *release,
-                                uint8_t digest[32], struct error *err);
+/* What the panel signs for this release. False with `err` (range) when the sum of the amounts passes 2^128. */
+bool transaction_release_digest(const struct release_domain *domain, const struct transaction_release *release,
+                                struct hash *digest, struct error *err);
 
 #endif

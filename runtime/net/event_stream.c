@@ -46,8 +46,8 @@ struct event_stream *event_stream_open(struct http_request *request, void (*gone
     struct http_server *server = request->server;
 
     if (server->stream_count >= server->limits.streams) {
-        http_answer_refusal(request, 503, ERROR_LIMIT, "try again later, or ask another node", "%u event streams are open already",
-                            server->stream_count);
+        http_answer_refusal(request, 503, ERROR_LIMIT, "try again later, or ask another node",
+                            "%u event streams are open already", server->stream_count);
         return NULL;
     }
 
@@ -61,7 +61,8 @@ struct event_stream *event_stream_open(struct http_request *request, void (*gone
     server->stream_count++;
     request->stream = s;
     http_answer_header(request, "Cache-Control", "no-store");
-    http_answer_response(request, 200, "text/event-stream", MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, on_read, s, NULL));
+    http_answer_response(request, 200, "text/event-stream",
+                         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, on_read, s, NULL));
     /* Something at once, so that the listener sees its headers before the first event. */
     event_stream_ping(s);
     return s;

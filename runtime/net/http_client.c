@@ -18,9 +18,9 @@ struct http_transfer {
     struct curl_slist *headers;
     struct http_answer answer;
     size_t limit;
-    bool over;                /* the answer passed its limit */
+    bool over; /* the answer passed its limit */
     char reason[CURL_ERROR_SIZE];
-    struct buffer body;       /* what is sent */
+    struct buffer body; /* what is sent */
     void (*done)(void *context, struct http_answer *answer);
     void *context;
 };
@@ -120,7 +120,8 @@ static void set_body(struct http_transfer *t, const struct http_call *call)
     buffer_add(&t->body, call->body, call->size);
     snprintf(type, sizeof type, "Content-Type: %s", call->type ? call->type : "application/octet-stream");
     header_add(t, type);
-    header_add(t, "Expect:"); /* a refusal comes fast enough; the wait for 100 would cost a second with servers that do not send it */
+    header_add(
+        t, "Expect:"); /* a refusal comes fast enough; the wait for 100 would cost a second with servers that do not send it */
     curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
     curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, t->body.bytes ? (const char *)t->body.bytes : "");
     curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
@@ -194,10 +195,10 @@ static void transfer_finish(struct http_transfer *t, CURLcode result)
     } else if (result == CURLE_OPERATION_TIMEDOUT) {
         error_set(&t->answer.error, ERROR_TIMEOUT, "is it running, and reachable from here?", "no answer in time");
     } else if (result != CURLE_OK) {
-        const char *hint = result == CURLE_COULDNT_CONNECT       ? "is it running, and reachable from here?"
-                           : result == CURLE_URL_MALFORMAT       ? "check the address"
+        const char *hint = result == CURLE_COULDNT_CONNECT            ? "is it running, and reachable from here?"
+                           : result == CURLE_URL_MALFORMAT            ? "check the address"
                            : result == CURLE_PEER_FAILED_VERIFICATION ? "its certificate is not one this system trusts"
-                                                                 : NULL;
+                                                                      : NULL;
 
         error_set(&t->answer.error, ERROR_NETWORK, hint, "%s", t->reason[0] ? t->reason : curl_easy_strerror(result));
     } else {

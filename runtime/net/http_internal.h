@@ -11,9 +11,9 @@
 
 #include "runtime/net/http_server.h"
 
-#define HTTP_PARAMETERS 4
+#define HTTP_PARAMETERS     4
 #define HTTP_ANSWER_HEADERS 4
-#define HTTP_ADDRESS 64
+#define HTTP_ADDRESS        64
 
 struct http_connection {
     struct http_connection *next, *previous;
@@ -31,8 +31,8 @@ struct http_request {
     struct MHD_Connection *handle;
     const struct http_route *route;
     const char *method;
-    char *path;                           /* owned */
-    char *segments;                       /* owned copy of the path that the parameters point into */
+    char *path;                              /* owned */
+    char *segments;                          /* owned copy of the path that the parameters point into */
     const char *parameters[HTTP_PARAMETERS]; /* in the order of the pattern */
     struct buffer body;
     size_t expected; /* Content-Length */
@@ -77,9 +77,9 @@ struct http_server {
 };
 
 /* http_request.c */
-struct http_request *http_request_new(struct http_server *server, struct http_connection *connection, struct MHD_Connection *handle,
-                                      const char *path, const char *method);
-void http_request_free(struct http_request *request); /* calls `gone` when deferred and not answered */
+struct http_request *http_request_new(struct http_server *server, struct http_connection *connection,
+                                      struct MHD_Connection *handle, const char *path, const char *method);
+void http_request_free(struct http_request *request);  /* calls `gone` when deferred and not answered */
 void http_request_begin(struct http_request *request); /* headers are there: route, limits, admit */
 bool http_request_take(struct http_request *request, const char *bytes, size_t size);
 void http_request_handle(struct http_request *request);

@@ -11,8 +11,8 @@
 
 #include "runtime/net/http_internal.h"
 
-struct http_request *http_request_new(struct http_server *server, struct http_connection *connection, struct MHD_Connection *handle,
-                                      const char *path, const char *method)
+struct http_request *http_request_new(struct http_server *server, struct http_connection *connection,
+                                      struct MHD_Connection *handle, const char *path, const char *method)
 {
     struct http_request *r = calloc(1, sizeof *r);
 
@@ -170,7 +170,8 @@ static bool body_admit(struct http_request *r)
         return false;
     }
     if (size > r->route->body_limit) {
-        http_answer_refusal(r, 413, ERROR_LIMIT, NULL, "the body has %zu bytes, at most %zu are taken here", size, r->route->body_limit);
+        http_answer_refusal(r, 413, ERROR_LIMIT, NULL, "the body has %zu bytes, at most %zu are taken here", size,
+                            r->route->body_limit);
         return false;
     }
     if (size > r->server->limits.body_bytes - r->server->body_bytes) {
@@ -272,7 +273,8 @@ const uint8_t *http_request_body(const struct http_request *r, size_t *size)
     return r->body.bytes;
 }
 
-bool http_request_query_number(const struct http_request *r, const char *name, uint64_t otherwise, uint64_t *value, struct error *err)
+bool http_request_query_number(const struct http_request *r, const char *name, uint64_t otherwise, uint64_t *value,
+                               struct error *err)
 {
     const char *text = http_request_query(r, name);
     size_t number;
@@ -348,7 +350,8 @@ void http_answer_json(struct http_request *r, int status, const json_t *value)
 
     if (!text)
         abort();
-    http_answer_response(r, status, "application/json", MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+    http_answer_response(r, status, "application/json",
+                         MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
 }
 
 void http_answer_empty(struct http_request *r, int status)
@@ -412,8 +415,8 @@ void http_answer_problem(struct http_request *r, int status, const struct error 
     if (!status)
         status = http_status_of(err->code);
 
-    json_t *problem = json_pack("{s:s, s:s, s:i, s:s, s:s}", "type", "about:blank", "title", status_title(status), "status", status,
-                                "code", error_name(err->code), "detail", "");
+    json_t *problem = json_pack("{s:s, s:s, s:i, s:s, s:s}", "type", "about:blank", "title", status_title(status), "status",
+                                status, "code", error_name(err->code), "detail", "");
 
     error_text(err, detail, sizeof detail);
     /* Bytes of the request may stand in the detail: what is not UTF-8 is left out rather than refused. */
@@ -429,7 +432,8 @@ void http_answer_problem(struct http_request *r, int status, const struct error 
     json_decref(problem);
     if (!bytes)
         abort();
-    http_answer_response(r, status, "application/problem+json", MHD_create_response_from_buffer(strlen(bytes), bytes, MHD_RESPMEM_MUST_FREE));
+    http_answer_response(r, status, "application/problem+json",
+                         MHD_create_response_from_buffer(strlen(bytes), bytes, MHD_RESPMEM_MUST_FREE));
 }
 
 void http_answer_refusal(struct http_request *r, int status, enum error_code code, const char *hint, const char *format, ...)

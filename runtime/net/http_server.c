@@ -14,7 +14,7 @@
 #include "runtime/net/http_internal.h"
 
 #define SWEEP_MS 250
-#define PING_MS 15000
+#define PING_MS  15000
 
 const struct http_limits http_limits_default = {
     .connections = 512,
@@ -48,7 +48,8 @@ static bool address_read(const char *text, uint16_t port, struct sockaddr_storag
         *size = sizeof *v6;
         return true;
     }
-    return error_set(err, ERROR_RANGE, "give a numeric address of this machine, such as 127.0.0.1 or ::1", "%s is not a numeric address", text);
+    return error_set(err, ERROR_RANGE, "give a numeric address of this machine, such as 127.0.0.1 or ::1",
+                     "%s is not a numeric address", text);
 }
 
 static bool listen_failed(int fd, const char *address, uint16_t port, struct error *err)
@@ -80,7 +81,8 @@ static int listen_open(const char *address, uint16_t port, uint16_t *got, struct
         listen_failed(fd, address, port, err);
         return -1;
     }
-    *got = ntohs(where.ss_family == AF_INET ? ((struct sockaddr_in *)&where)->sin_port : ((struct sockaddr_in6 *)&where)->sin6_port);
+    *got =
+        ntohs(where.ss_family == AF_INET ? ((struct sockaddr_in *)&where)->sin_port : ((struct sockaddr_in6 *)&where)->sin6_port);
     return fd;
 }
 
@@ -151,8 +153,8 @@ void http_connection_cut(struct http_connection *c)
 
 /* ---- requests ---- */
 
-static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, const char *url, const char *method, const char *version,
-                                 const char *part, size_t *part_size, void **slot)
+static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, const char *url, const char *method,
+                                 const char *version, const char *part, size_t *part_size, void **slot)
 {
     struct http_server *server = context;
     struct http_request *request = *slot;
@@ -276,11 +278,12 @@ static bool daemon_start(struct http_server *server, int fd, bool v6, struct err
 {
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (v6 ? MHD_USE_IPv6 : 0u);
 
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
-        server->limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, server->limits.connections_per_address,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    server->daemon =
+        MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+                         MHD_OPTION_CONNECTION_LIMIT, server->limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                         server->limits.connections_per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
+                         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (server->daemon)
         return true;
     close(fd);

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCORE_NEW 500
-#define SCORE_BEST 1000
-#define HALF_LIFE_MS (10u * 60 * 1000)
+#define SCORE_NEW      500
+#define SCORE_BEST     1000
+#define HALF_LIFE_MS   (10u * 60 * 1000)
 #define RETRY_FIRST_MS 250
-#define RETRY_MOST_MS 30000
+#define RETRY_MOST_MS  30000
 
 struct peer_list {
     struct peer *peers; /* ascending by DID */
@@ -95,8 +95,8 @@ bool peer_list_put(struct peer_list *list, const char *did, const char *endpoint
     if (!text_is_plain(did, PEER_DID) || strncmp(did, "did:", 4) != 0)
         return error_set(err, ERROR_SYNTAX, "it looks like did:tenzro:machine:z6Mk...", "not a DID: %.80s", did);
     if (!endpoint_is_sound(endpoint))
-        return error_set(err, ERROR_SYNTAX, "it begins with http:// or https:// and has at most 255 characters", "not an endpoint: %.80s",
-                         endpoint);
+        return error_set(err, ERROR_SYNTAX, "it begins with http:// or https:// and has at most 255 characters",
+                         "not an endpoint: %.80s", endpoint);
     place = place_of(list, did, &found);
     if (!found && list->count == PEER_LIMIT)
         return error_set(err, ERROR_LIMIT, NULL, "more than %d peers", PEER_LIMIT);

@@ -52,7 +52,8 @@ static void on_block(struct http_request *request, void *context)
 
 static void on_round(struct http_request *request, void *context)
 {
-    json_t *value = json_pack("{s:s, s:s}", "run", http_request_parameter(request, "run"), "n", http_request_parameter(request, "n"));
+    json_t *value =
+        json_pack("{s:s, s:s}", "run", http_request_parameter(request, "run"), "n", http_request_parameter(request, "n"));
 
     (void)context;
     http_answer_json(request, 200, value);
@@ -242,7 +243,9 @@ static void assert_problem(struct http_answer *answer, int status, const char *c
 static int raw_open(struct world *w)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(http_server_port(w->server)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(http_server_port(w->server)),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
@@ -286,7 +289,9 @@ static void head_is_answered_by_the_get_route_without_a_body(void **state)
 
 static void unknown_paths_and_methods_are_problems(void **state)
 {
-    static const char *const unknown[] = { "/", "/v1", "/v1/blocks/", "/v1/blocks/a/b", "/v1/blocks/a/", "/v1/runs//rounds/1", "/v1/blocksx" };
+    static const char *const unknown[] = {
+        "/", "/v1", "/v1/blocks/", "/v1/blocks/a/b", "/v1/blocks/a/", "/v1/runs//rounds/1", "/v1/blocksx"
+    };
 
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         assert_problem(get(*state, unknown[i]), 404, "unknown");
@@ -484,8 +489,13 @@ static void a_body_of_unknown_length_is_refused(void **state)
 static void garbage_gets_an_error_and_the_server_lives(void **state)
 {
     static const char *const garbage[] = {
-        "\r\n\r\n\r\n", "GET\r\n\r\n", "\x16\x03\x01\x02", "GET / HTTP/9.9\r\n\r\n", "GET /%00%ff%zz HTTP/1.1\r\nHost: x\r\n\r\n",
-        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        "\r\n\r\n\r\n",
+        "GET\r\n\r\n",
+        "\x16\x03\x01\x02",
+        "GET / HTTP/9.9\r\n\r\n",
+        "GET /%00%ff%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
         "BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n",
     };
     struct world *w = *state;
@@ -610,7 +620,8 @@ static void a_port_in_use_is_told_with_a_hint(void **state)
 static void an_answer_over_the_limit_ends_the_call(void **state)
 {
     char body[2000] = { 0 };
-    struct http_answer *answer = ask(*state, (struct http_call){ .method = "POST", .body = body, .size = sizeof body, .limit = 1999 }, "/echo");
+    struct http_answer *answer =
+        ask(*state, (struct http_call){ .method = "POST", .body = body, .size = sizeof body, .limit = 1999 }, "/echo");
 
     assert_int_equal(answer->error.code, ERROR_LIMIT);
     assert_int_equal(answer->body.size, 0);
@@ -677,7 +688,8 @@ static void the_client_may_be_freed_from_within_done(void **state)
 static void plain_http_goes_to_loopback_only(void **state)
 {
     static const char *const near[] = { "http://127.0.0.1", "http://127.3.2.1:80/x", "http://localhost:1", "http://[::1]:5/" };
-    static const char *const far[] = { "http://10.0.0.1", "http://127.0.0.1.example", "http://localhost.example", "http://127.0.0.1@example" };
+    static const char *const far[] = { "http://10.0.0.1", "http://127.0.0.1.example", "http://localhost.example",
+                                       "http://127.0.0.1@example" };
     struct world *w = *state;
     struct error err;
 
@@ -717,9 +729,9 @@ static void fetch_without_a_loop_tells_what_went_wrong(void **state)
     buffer_free(&answer.body);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define T(name)      cmocka_unit_test_setup_teardown(name, begin, end)
 #define STRICT(name) cmocka_unit_test_setup_teardown(name, begin_strict, end)
-#define FEW(name) cmocka_unit_test_setup_teardown(name, begin_few, end)
+#define FEW(name)    cmocka_unit_test_setup_teardown(name, begin_few, end)
 
 int main(void)
 {
