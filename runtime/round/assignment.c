@@ -1,0 +1,212 @@
+#include "runtime/round/assignment.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/seed.h"
+#include "runtime/round/value.h"
+
+static uint32_t *list_new(size_t count)
+{
+    uint32_t *list = calloc(count + 1, sizeof *list);
+    if (!list)
+        abort();
+    return list;
+}
+
+/* A stream's index for a DID: its hash, so that streams of different trainers differ. */
+static uint64_t did_index(const char *did, uint64_t more)
+{
+    struct hasher h;
+    hash_start(&h, "rondo/index");
+    hash_text(&h, did);
+    hash_u64(&h, more);
+    struct hash hash = hash_end(&h);
+    uint64_t index = 0;
+    for (int b = 7; b >= 0; b--)
+        index = index << 8 | hash.bytes[b];
+    return index;
+}
+
+/* Shards in the order they are dealt: the unreturned of record r-1 shuffled, then the rest shuffled. */
+static uint32_t *deal_order(const struct rules *rules, const json_t *previous, struct hash seed)
+{
+    size_t shards = (size_t)rules->shards, first = 0, last = shards;
+    uint32_t *order = list_new(shards);
+    uint32_t *unreturned = list_new(shards);
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(previous, "unreturned"), i, item)
+    {
+        int64_t shard = json_integer_value(item);
+        if (shard >= 0 && (size_t)shard < shards)
+            unreturned[shard] = 1;
+    }
+    for (size_t s = 0; s < shards; s++)
+        if (unreturned[s])
+            order[first++] = (uint32_t)s;
+    last = first;
+    for (size_t s = 0; s < shards; s++)
+        if (!unreturned[s])
+            order[last++] = (uint32_t)s;
+    struct stream stream;
+    stream_start(&stream, seed, "shards", 0);
+    stream_shuffle(&stream, order, first);
+    stream_shuffle(&stream, order + first, shards - first);
+    free(unreturned);
+    return order;
+}
+
+json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed)
+{
+    json_t *parts = json_array();
+    size_t i;
+    json_t *member;
+    json_array_foreach(json_object_get(previous, "members"), i, member)
+    {
+        if (value_is(member, "role", "trainer"))
+            json_array_append_new(parts, json_pack("{sOs[]}", "did", json_object_get(member, "did"), "shards"));
+    }
+    value_sort(parts, "did");
+    size_t trainers = json_array_size(parts);
+    if (!trainers)
+        return parts;
+    uint32_t *turns = list_new(trainers);
+    for (size_t k = 0; k < trainers; k++)
+        turns[k] = (uint32_t)k;
+    struct stream stream;
+    stream_start(&stream, seed, "trainers", 0);
+    stream_shuffle(&stream, turns, trainers);
+    uint32_t *order = deal_order(rules, previous, seed);
+    for (size_t k = 0; k < (size_t)rules->shards; k++) {
+        json_t *part = json_array_get(parts, turns[k % trainers]);
+        json_array_append_new(json_object_get(part, "shards"), json_integer(order[k]));
+    }
+    free(order);
+    free(turns);
+    return parts;
+}
+
+void assignment_order(struct hash seed, uint64_t shard, uint32_t *order, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        order[i] = (uint32_t)i;
+    struct stream stream;
+    stream_start(&stream, seed, "samples", shard);
+    stream_shuffle(&stream, order, count);
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* `count` different numbers below `limit`, ascending: the start of a shuffle, done in place for lists of any length. */
+static void draw_some(struct stream *stream, uint32_t *out, size_t count, uint64_t limit)
+{
+    for (size_t i = 0; i < count;) {
+        uint32_t value = (uint32_t)stream_below(stream, limit);
+        size_t k = 0;
+        while (k < i && out[k] != value)
+            k++;
+        if (k == i)
+            out[i++] = value;
+    }
+    qsort(out, count, sizeof *out, compare_u32);
+}
+
+static json_t *draw_list(struct stream *stream, size_t count, uint64_t limit)
+{
+    json_t *list = json_array();
+    uint32_t *drawn = list_new(count);
+    draw_some(stream, drawn, count, limit);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_integer(drawn[i]));
+    free(drawn);
+    return list;
+}
+
+json_t *assignment_probes(struct hash seed, const char *did, int64_t steps)
+{
+    if (steps < 1)
+        return json_array();
+    size_t count = (size_t)(steps + 9) / 10;
+    struct stream stream;
+    stream_start(&stream, seed, "probes", did_index(did, 0));
+    json_t *list = steps > 1 ? draw_list(&stream, count - 1, (uint64_t)steps - 1) : json_array();
+    json_array_append_new(list, json_integer(steps - 1));
+    return list;
+}
+
+json_t *assignment_positions(struct hash seed, const char *did, int64_t step, size_t count, uint64_t limit)
+{
+    if (limit > UINT32_MAX)
+        limit = UINT32_MAX;
+    if (count > limit)
+        count = (size_t)limit;
+    struct stream stream;
+    stream_start(&stream, seed, "positions", did_index(did, (uint64_t)step));
+    return draw_list(&stream, count, limit);
+}
+
+static bool is_copy(const json_t *contributions, const json_t *one)
+{
+    size_t i;
+    json_t *other;
+    const char *body = value_text(one, "body");
+    json_array_foreach((json_t *)contributions, i, other)
+    {
+        if (other != one && value_is(other, "code", "ok") && *body && value_is(other, "body", body))
+            return true;
+    }
+    return false;
+}
+
+json_t *assignment_spots(const struct rules *rules, const json_t *previous, struct hash seed, const json_t *committee)
+{
+    json_t *contributions = json_object_get(previous, "contributions"), *accepted = json_array(), *spots = json_array();
+    size_t i;
+    json_t *item;
+    json_array_foreach(contributions, i, item)
+    {
+        if (value_is(item, "code", "ok"))
+            json_array_append(accepted, item);
+    }
+    size_t count = json_array_size(accepted), members = json_array_size(committee);
+    size_t wanted = (size_t)(((int64_t)count * rules->spot_check + RULES_UNIT - 1) / RULES_UNIT);
+    uint32_t *order = list_new(count);
+    for (size_t k = 0; k < count; k++)
+        order[k] = (uint32_t)k;
+    struct stream stream;
+    stream_start(&stream, seed, "spots", 0);
+    stream_shuffle(&stream, order, count);
+    for (size_t k = 0; k < count && members; k++) {
+        item = json_array_get(accepted, order[k]);
+        uint64_t member = stream_below(&stream, members);
+        if (k < wanted || is_copy(contributions, item))
+            json_array_append_new(spots, json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did", json_object_get(item, "did"),
+                                                   "member", json_array_get(committee, (size_t)member)));
+    }
+    free(order);
+    json_decref(accepted);
+    value_sort(spots, "cid");
+    return spots;
+}
+
+json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
+                           const char *did)
+{
+    json_t *parts = assignment_draw(rules, previous, seed), *context = NULL;
+    json_t *part = value_find(parts, "did", did);
+    size_t weight = json_array_size(json_object_get(part, "shards"));
+    char hex[HASH_TEXT];
+    if (weight)
+        context = json_pack("{sssIsssssOsIsOsOsOso}", "run", rules->run, "round", (json_int_t)round, "did", did, "seed",
+                            hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan", plan,
+                            "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"), "probes",
+                            assignment_probes(seed, did, value_integer(plan, "steps")));
+    json_decref(parts);
+    return context;
+}

@@ -1,0 +1,38 @@
+/* assignment.h - what the seed gives each machine to do in a round.
+ *
+ *     shards    unreturned ones first, then the others, each group shuffled; dealt in turn to the shuffled trainers
+ *     order     of the samples inside a shard
+ *     probes    steps whose loss and activations stand in the contribution: one in ten, the last always
+ *     spots     contributions of the round before that are replayed, each with the member that does it
+ *
+ * Every function is pure; lists that reach a document are ascending.
+ */
+#ifndef RONDO_ROUND_ASSIGNMENT_H
+#define RONDO_ROUND_ASSIGNMENT_H
+
+#include "runtime/crypto/hash.h"
+#include "runtime/round/rules.h"
+
+/* [ { did, shards: [index] } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once. A
+ * trainer trains its shards in the order given. A trainer's weight is its number of shards. New reference. */
+json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed);
+
+/* order[i] = sample trained as the i-th of this shard; `count` samples. */
+void assignment_order(struct hash seed, uint64_t shard, uint32_t *order, size_t count);
+
+/* Ascending probe steps (from 0) of a trainer that does `steps` steps: max(1, ceil(steps / 10)), the last among them. */
+json_t *assignment_probes(struct hash seed, const char *did, int64_t steps);
+
+/* `count` different positions below `limit` (fewer when there are not so many), ascending, at one probe step. */
+json_t *assignment_positions(struct hash seed, const char *did, int64_t step, size_t count, uint64_t limit);
+
+/* Spot checks of round r-1 by seed r: [ { cid, did, member } ]; ceil(spot_check * accepted) drawn ones, and all that share
+ * a payload body with another. `committee` is that of round r. */
+json_t *assignment_spots(const struct rules *rules, const json_t *previous, struct hash seed, const json_t *committee);
+
+/* What CHECK, REPLAY and TRAIN are told of one trainer's part of a round: { run, round, did, seed, shards, weight, plan, outer,
+ * state, probes }; NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
+json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
+                           const char *did);
+
+#endif
