@@ -186,8 +186,9 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
         item = json_array_get(accepted, order[k]);
         uint64_t member = stream_below(&stream, members);
         if (k < wanted || is_copy(contributions, item))
-            json_array_append_new(spots, json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did", json_object_get(item, "did"),
-                                                   "member", json_array_get(committee, (size_t)member)));
+            json_array_append_new(spots,
+                                  json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did", json_object_get(item, "did"),
+                                            "member", json_array_get(committee, (size_t)member)));
     }
     free(order);
     json_decref(accepted);
@@ -204,9 +205,9 @@ json_t *assignment_context(const struct rules *rules, const json_t *previous, in
     char hex[HASH_TEXT];
     if (weight)
         context = json_pack("{sssIsssssOsIsOsOsOso}", "run", rules->run, "round", (json_int_t)round, "did", did, "seed",
-                            hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan", plan,
-                            "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"), "probes",
-                            assignment_probes(seed, did, value_integer(plan, "steps")));
+                            hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan",
+                            plan, "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"),
+                            "probes", assignment_probes(seed, did, value_integer(plan, "steps")));
     json_decref(parts);
     return context;
 }

@@ -28,7 +28,7 @@ struct hash seed_of(const char *run, uint64_t round, const void *entropy, size_t
 
 void stream_start(struct stream *stream, struct hash seed, const char *purpose, uint64_t index);
 uint64_t stream_next(struct stream *stream);
-uint64_t stream_below(struct stream *stream, uint64_t n);                   /* uniform in [0, n); n > 0 */
+uint64_t stream_below(struct stream *stream, uint64_t n);                 /* uniform in [0, n); n > 0 */
 void stream_shuffle(struct stream *stream, uint32_t *list, size_t count); /* Fisher and Yates, from the last down */
 
 #endif

@@ -1,0 +1,139 @@
+#include "runtime/round/received.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/value.h"
+
+static bool is_positive(const char *code)
+{
+    return !strcmp(code, "ok") || !strcmp(code, "upheld");
+}
+
+static bool item_check(const json_t *item, const char *before, struct error *err)
+{
+    const char *cid = value_text(item, "cid"), *code = value_text(item, "code");
+    struct hash hash;
+    if (!cid_parse(cid, &hash, NULL) || !*code || strlen(code) > RECEIVED_CODE || !json_is_integer(json_object_get(item, "ms")))
+        return error_set(err, ERROR_TYPE, NULL, "received: items: an item needs cid, code and ms");
+    int64_t ms = value_integer(item, "ms");
+    if (ms < 0 || ms > INT64_C(1) << 50)
+        return error_set(err, ERROR_RANGE, NULL, "received: items: ms is out of range");
+    if (strcmp(before, cid) >= 0)
+        return error_set(err, ERROR_DUPLICATE, NULL, "received: items: not ascending by cid");
+    return true;
+}
+
+bool received_check(const json_t *payload, struct error *err)
+{
+    const json_t *head = json_object_get(payload, "head"), *items = json_object_get(payload, "items");
+    const json_t *checked = json_object_get(payload, "checked"), *lock = json_object_get(payload, "lock");
+    const char *before = "";
+    size_t i;
+    json_t *item;
+    if (!json_is_integer(json_object_get(payload, "view")) || value_integer(payload, "view") < 0)
+        return error_set(err, ERROR_TYPE, NULL, "received: view is missing");
+    if (!json_is_integer(json_object_get(head, "height")) || !json_is_integer(json_object_get(head, "time")) ||
+        value_integer(head, "height") < 0 || value_integer(head, "height") > INT64_C(1) << 50 ||
+        value_integer(head, "time") < 0 || !json_is_integer(json_object_get(payload, "funded")))
+        return error_set(err, ERROR_TYPE, NULL, "received: head or funded is missing or out of range");
+    if (!json_is_array(items) || !json_is_array(checked) || (!json_is_null(lock) && !json_is_object(lock)))
+        return error_set(err, ERROR_TYPE, NULL, "received: items, checked or lock is missing");
+    if (json_array_size(items) > RECEIVED_ITEMS || json_array_size(checked) > RECEIVED_ITEMS)
+        return error_set(err, ERROR_LIMIT, NULL, "received: too many items");
+    json_array_foreach((json_t *)items, i, item)
+    {
+        if (!item_check(item, before, err))
+            return false;
+        before = value_text(item, "cid");
+    }
+    return true;
+}
+
+/* All entries of all documents, sorted by cid and then code, so that equal ones stand together. */
+struct entry {
+    const char *cid, *code;
+    int64_t ms;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int by = strcmp(x->cid, y->cid);
+    if (!by)
+        by = strcmp(x->code, y->code);
+    return by ? by : x->ms < y->ms ? -1 : x->ms > y->ms;
+}
+
+static size_t gather(const json_t *received, struct entry **out)
+{
+    size_t capacity = 1, count = 0, i, k;
+    json_t *document, *item;
+    json_array_foreach((json_t *)received, i, document) capacity += json_array_size(json_object_get(document, "items"));
+    struct entry *entries = calloc(capacity, sizeof *entries);
+    if (!entries)
+        abort();
+    json_array_foreach((json_t *)received, i, document)
+    {
+        json_array_foreach(json_object_get(document, "items"), k, item) entries[count++] =
+            (struct entry){ .cid = value_text(item, "cid"), .code = value_text(item, "code"), .ms = value_integer(item, "ms") };
+    }
+    qsort(entries, count, sizeof *entries, compare_entries);
+    *out = entries;
+    return count;
+}
+
+/* Decides one item from its entries, which are grouped by code and ascending in ms inside a group. */
+static void decide(json_t *items, const struct entry *entries, size_t count, size_t t)
+{
+    const struct entry *best = NULL;
+    size_t best_size = 0;
+    if (count < t)
+        return;
+    for (size_t i = 0, size; i < count; i += size) {
+        size = 1;
+        while (i + size < count && !strcmp(entries[i].code, entries[i + size].code))
+            size++;
+        if (is_positive(entries[i].code)) {
+            if (size >= t) {
+                best = &entries[i], best_size = size;
+                break;
+            }
+        } else if (size > best_size) {
+            best = &entries[i], best_size = size;
+        }
+    }
+    /* Fewer than t say ok and the rest do not list it as refused: too little to say anything. */
+    if (!best)
+        return;
+    int64_t ms = best[best_size < t ? best_size - 1 : t - 1].ms;
+    json_array_append_new(items, json_pack("{sssssI}", "cid", best->cid, "code", best->code, "ms", (json_int_t)ms));
+}
+
+struct received_tally received_tally(const json_t *received, int64_t t)
+{
+    struct received_tally tally = { .items = json_array() };
+    struct entry *entries;
+    size_t count = gather(received, &entries), members = json_array_size(received);
+    for (size_t i = 0, size; i < count; i += size) {
+        size = 1;
+        while (i + size < count && !strcmp(entries[i].cid, entries[i + size].cid))
+            size++;
+        decide(tally.items, entries + i, size, (size_t)t);
+    }
+    free(entries);
+    int64_t *heights = calloc(members * 2 + 2, sizeof *heights), *times = heights + members + 1;
+    if (!heights)
+        abort();
+    for (size_t i = 0; i < members; i++) {
+        const json_t *head = json_object_get(json_array_get(received, i), "head");
+        heights[i] = value_integer(head, "height");
+        times[i] = value_integer(head, "time");
+    }
+    if (members >= (size_t)t) {
+        tally.height = value_largest(heights, members, (size_t)t);
+        tally.time = value_largest(times, members, (size_t)t);
+    }
+    free(heights);
+    return tally;
+}

@@ -1,0 +1,37 @@
+/* received.h - the document in which a member says what it holds.
+ *
+ *     { version: 1, signer, run, round, view,
+ *       head:    { height, time },                 finalised head of the ledger, as this member sees it
+ *       funded,                                    ledger time at which the last escrow became final (0: unknown)
+ *       items:   [ { cid, code, ms } ],            ascending by cid; ms from this member's sight of the seed block
+ *       checked: [ cid ],                          contributions of the round before that this member replayed and found right
+ *       lock:    prepare certificate or null }
+ *
+ * An item is a contribution, enrolment, leave, challenge or equivocation that this member holds with all its blocks. Its code
+ * is "ok" ("upheld" for a challenge), or why it is refused.
+ */
+#ifndef RONDO_ROUND_RECEIVED_H
+#define RONDO_ROUND_RECEIVED_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "native/base/error.h"
+
+enum { RECEIVED_ITEMS = 4096, RECEIVED_CODE = 32 };
+
+/* Shape only: types, limits, ascending and unique items. Errors: missing, type, range, duplicate. */
+bool received_check(const json_t *payload, struct error *err);
+
+/* What the listed documents agree on. `received` is an array of payloads of distinct members. */
+struct received_tally {
+    json_t *items;        /* owned: [ { cid, code, ms } ] ascending by cid: taken or refused; others are left out */
+    int64_t height, time; /* (f+1)-th largest head and its time */
+};
+
+/* An item is taken when at least t list it ok or upheld; refused when t list it with any code: the most frequent of the codes
+ * that are neither, ties to the bytewise smaller. ms: the t-th smallest among those that list it with the code chosen. */
+struct received_tally received_tally(const json_t *received, int64_t t);
+
+#endif

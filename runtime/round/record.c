@@ -1,0 +1,632 @@
+#include "runtime/round/record.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/buffer.h"
+#include "runtime/crypto/account.h"
+#include "runtime/round/assignment.h"
+#include "runtime/round/fold.h"
+#include "runtime/round/payout.h"
+#include "runtime/round/received.h"
+#include "runtime/round/seed.h"
+#include "runtime/round/value.h"
+
+/* Everything on the way from input to record. All json_t members but the borrowed ones are released at the end. */
+struct making {
+    const struct record_input *in;
+    const struct rules *rules;
+    int64_t round;
+    struct quorum quorum;
+    struct hash seed;
+    json_t *committee, *record, *needs;
+    struct received_tally tally;
+    json_t *convicted, *barred;
+    json_t *entries; /* unsettled, with this round's at the end when it has one */
+    json_t *parts;   /* assignment */
+    int64_t correct;
+    const char *reason; /* "" while the round may still be a train round */
+};
+
+static bool seed_from_block(const struct rules *rules, int64_t round, const json_t *block, struct hash *seed, struct error *err)
+{
+    const char *text = value_text(block, "entropy");
+    struct hash entropy;
+    if (!hash_parse(text, &entropy) || !json_is_integer(json_object_get(block, "height")))
+        return error_set(err, ERROR_TYPE, NULL,
+                         "record: the seed block needs height and 32 bytes of entropy as hexadecimal text");
+    *seed = seed_of(rules->run, (uint64_t)round, entropy.bytes, HASH_SIZE);
+    return true;
+}
+
+static bool check_received(struct making *m, struct error *err)
+{
+    const json_t *all = m->in->received;
+    size_t i;
+    json_t *one;
+    int64_t view = value_integer(json_array_get(all, 0), "view");
+    json_t *seen = json_object();
+    bool ok = json_array_size(all) >= (size_t)m->quorum.q;
+    if (!ok)
+        error_set(err, ERROR_REFUSED, NULL, "record: fewer received documents than the threshold");
+    json_array_foreach((json_t *)all, i, one)
+    {
+        const char *did = value_text(one, "signer");
+        if (!ok)
+            break;
+        if (json_object_get(seen, did) || !value_lists(m->committee, did) || value_integer(one, "view") != view ||
+            value_integer(one, "round") != m->round || !value_is(one, "run", m->rules->run) || !received_check(one, NULL))
+            ok = error_set(err, ERROR_REFUSED, NULL, "record: a received document of %s does not belong", did);
+        json_object_set_new(seen, did, json_true());
+    }
+    json_decref(seen);
+    return ok;
+}
+
+/* Items whose documents are not held are asked for all at once. */
+static bool have_documents(struct making *m)
+{
+    json_t *missing = json_array();
+    size_t i;
+    json_t *item;
+    json_array_foreach(m->tally.items, i, item)
+    {
+        if (!json_object_get(m->in->documents, value_text(item, "cid")))
+            json_array_append(missing, json_object_get(item, "cid"));
+    }
+    if (!json_array_size(missing)) {
+        json_decref(missing);
+        return true;
+    }
+    m->needs = json_pack("{so}", "documents", missing);
+    return false;
+}
+
+static const json_t *payload_of(const struct making *m, const json_t *item, const char **type)
+{
+    const json_t *document = json_object_get(m->in->documents, value_text(item, "cid"));
+    if (type)
+        *type = value_text(document, "type");
+    return json_object_get(document, "payload");
+}
+
+static void list_received(struct making *m)
+{
+    json_t *list = json_array();
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)m->in->received, i, one)
+    {
+        char cid[CID_TEXT];
+        value_cid(one, cid);
+        json_array_append_new(list, json_string(cid));
+    }
+    value_sort(list, NULL);
+    json_object_set_new(m->record, "received", list);
+}
+
+static void convict(struct making *m, const char *did, int64_t round)
+{
+    json_t *entry = value_find(m->convicted, "did", did);
+    if (entry && value_integer(entry, "round") <= round)
+        return;
+    if (entry)
+        json_object_set_new(entry, "round", json_integer(round));
+    else
+        json_array_append_new(m->convicted,
+                              json_pack("{sssIsI}", "did", did, "round", (json_int_t)round, "record", (json_int_t)m->round));
+    /* Fold again only where something of it was used. */
+    size_t i;
+    json_array_foreach(m->entries, i, entry)
+    {
+        int64_t at = value_integer(entry, "round");
+        if (at >= round && at < m->round && value_find(json_object_get(entry, "contributions"), "did", did) &&
+            (!m->correct || at < m->correct))
+            m->correct = at;
+    }
+}
+
+static void take_challenge(struct making *m, const json_t *payload, const char *code)
+{
+    const char *accused = NULL, *challenger = value_text(payload, "signer");
+    const json_t *entry = record_find_contribution(m->in->previous, value_text(payload, "contribution"), &accused);
+    if (!strcmp(code, "upheld") && entry)
+        convict(m, accused, value_integer(entry, "round"));
+    if (!strcmp(code, "rejected") && !value_lists(m->barred, challenger))
+        json_array_append_new(m->barred, json_string(challenger));
+}
+
+/* Challenges and equivocations: both only ever add convictions, so their order does not matter. */
+static void take_disputes(struct making *m)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(m->tally.items, i, item)
+    {
+        const char *type, *code = value_text(item, "code");
+        const json_t *payload = payload_of(m, item, &type);
+        if (!strcmp(type, "challenge"))
+            take_challenge(m, payload, code);
+        else if (!strcmp(type, "equivocation") && !strcmp(code, "ok"))
+            convict(m, value_text(payload, "did"), value_integer(payload, "round"));
+    }
+    value_sort(m->convicted, "did");
+    value_sort(m->barred, NULL);
+}
+
+/* The code of a contribution beside the one its checks gave. */
+static const char *contribution_code(const struct making *m, const json_t *item, const json_t *payload, int64_t weight)
+{
+    const char *did = value_text(payload, "signer"), *type;
+    size_t i, ok = 0;
+    json_t *other;
+    if (strcmp(value_text(item, "code"), "ok"))
+        return value_text(item, "code");
+    if (value_integer(payload, "round") != m->round || !weight)
+        return "unassigned";
+    json_array_foreach(m->tally.items, i, other)
+    {
+        const json_t *of = payload_of(m, other, &type);
+        ok += !strcmp(type, "contribution") && value_is(other, "code", "ok") && value_is(of, "signer", did);
+    }
+    if (ok > 1)
+        return "equivocated";
+    return fold_is_removed(m->convicted, did, m->round) ? "convicted" : "ok";
+}
+
+static json_t *list_contributions(struct making *m)
+{
+    json_t *list = json_array(), *item;
+    size_t i;
+    json_array_foreach(m->tally.items, i, item)
+    {
+        const char *type;
+        const json_t *payload = payload_of(m, item, &type);
+        if (strcmp(type, "contribution"))
+            continue;
+        const char *did = value_text(payload, "signer");
+        int64_t weight = (int64_t)json_array_size(json_object_get(value_find(m->parts, "did", did), "shards"));
+        json_array_append_new(list, json_pack("{sssOsssIsOss}", "did", did, "cid", json_object_get(item, "cid"), "code",
+                                              contribution_code(m, item, payload, weight), "weight", (json_int_t)weight,
+                                              "arrival", json_object_get(item, "ms"), "body", value_text(payload, "body")));
+    }
+    value_sort(list, "cid");
+    value_sort(list, "did");
+    json_object_set_new(m->record, "contributions", list);
+    return list;
+}
+
+static void list_items(struct making *m)
+{
+    json_t *list = json_array(), *item;
+    size_t i;
+    json_array_foreach(m->tally.items, i, item)
+    {
+        const char *type;
+        const json_t *payload = payload_of(m, item, &type);
+        if (strcmp(type, "contribution"))
+            json_array_append_new(list, json_pack("{sOsssssO}", "cid", json_object_get(item, "cid"), "type", type, "did",
+                                                  value_text(payload, "signer"), "code", json_object_get(item, "code")));
+    }
+    json_object_set_new(m->record, "items", list);
+}
+
+/* This round's open entry: what a correction or a payout will need of it. */
+static json_t *make_entry(struct making *m, const json_t *contributions, const json_t *plan)
+{
+    json_t *kept = json_array(), *syncers = json_array(), *item;
+    size_t i;
+    json_array_foreach((json_t *)contributions, i, item)
+    {
+        const json_t *member = value_find(json_object_get(m->in->previous, "members"), "did", value_text(item, "did"));
+        if (value_is(item, "code", "ok"))
+            json_array_append_new(kept, json_pack("{sOsOsOss}", "did", json_object_get(item, "did"), "cid",
+                                                  json_object_get(item, "cid"), "weight", json_object_get(item, "weight"),
+                                                  "account", value_text(member, "account")));
+    }
+    json_array_foreach((json_t *)m->in->received, i, item)
+    {
+        const json_t *seat = value_find(m->rules->panel, "did", value_text(item, "signer"));
+        json_array_append_new(
+            syncers, json_pack("{sOss}", "did", json_object_get(item, "signer"), "account", value_text(seat, "account")));
+    }
+    value_sort(syncers, "did");
+    return json_pack("{sIsssbsOsOsOsoso}", "round", (json_int_t)m->round, "kind", "train", "settled", 0, "outer",
+                     json_object_get(m->in->previous, "outer"), "state", json_object_get(m->in->previous, "state"), "plan", plan,
+                     "contributions", kept, "syncers", syncers);
+}
+
+/* The answer to a request: NULL while it is not known; then `needs` is set. */
+static const json_t *answer(struct making *m, json_t *request)
+{
+    char hex[HASH_TEXT];
+    fold_hash(request, hex);
+    const json_t *found = json_object_get(m->in->results, hex);
+    if (!found)
+        m->needs = json_pack("{sO}", "request", request);
+    return found;
+}
+
+/* False when the plan's answer is awaited. `*plan` is null for a round without one. */
+static bool find_plan(struct making *m, const json_t **plan)
+{
+    *plan = json_null();
+    if (m->round < 1 || m->round > m->rules->rounds || m->in->forced)
+        return true;
+    json_t *request = fold_plan_request(m->rules, m->in->previous, m->round);
+    const json_t *found = answer(m, request);
+    json_decref(request);
+    if (!found)
+        return false;
+    if (!value_is(found, "code", "ok") || !json_is_object(json_object_get(json_object_get(found, "result"), "plan")))
+        m->reason = "plan";
+    else
+        *plan = json_object_get(json_object_get(found, "result"), "plan");
+    return true;
+}
+
+enum folded { FOLD_AWAITED, FOLD_FAILED, FOLD_DONE };
+
+/* One attempt: with this round's contributions (`own`) or the correction alone. */
+static enum folded try_fold(struct making *m, bool own)
+{
+    int64_t first = m->correct ? m->correct : m->round;
+    json_t *request = fold_request(m->rules, m->entries, m->convicted, first, own), *outer = NULL, *state = NULL;
+    const json_t *result = NULL;
+    enum folded folded = FOLD_DONE;
+    if (request) {
+        const json_t *found = answer(m, request);
+        result = json_object_get(found, "result");
+        if (!found)
+            folded = FOLD_AWAITED;
+        else if (!value_is(found, "code", "ok"))
+            folded = FOLD_FAILED, m->reason = own ? value_text(found, "code") : m->reason;
+    }
+    if (folded == FOLD_DONE && !fold_apply(m->entries, first, request, result, &outer, &state))
+        folded = FOLD_FAILED, m->reason = own ? "result" : m->reason;
+    if (folded == FOLD_DONE) {
+        json_object_set(m->record, "outer", outer ? outer : json_object_get(m->record, "outer"));
+        json_object_set(m->record, "state", state ? state : json_object_get(m->record, "state"));
+        if (own) {
+            json_t *aggregate = json_object_get(result, "aggregate"), *telemetry = json_object_get(result, "telemetry");
+            json_object_set(m->record, "aggregate", json_is_string(aggregate) ? aggregate : json_null());
+            json_object_set(m->record, "telemetry", json_is_object(telemetry) ? telemetry : json_null());
+        }
+        m->correct = 0;
+    }
+    json_decref(request);
+    return folded;
+}
+
+/* Decides train or skip and moves the state. False when an answer is awaited. */
+static bool decide(struct making *m, const json_t *contributions, const json_t *plan)
+{
+    bool trains = m->round >= 1 && m->round <= m->rules->rounds;
+    json_t *entry = NULL;
+    if (m->in->forced && m->round > 0) {
+        m->reason = "forced";
+    } else if (trains && !*m->reason) {
+        size_t i, accepted = 0;
+        json_t *item;
+        json_array_foreach((json_t *)contributions, i, item) accepted += value_is(item, "code", "ok");
+        if (accepted < (size_t)m->rules->trainers_quorum)
+            m->reason = "quorum";
+    }
+    if (trains) {
+        entry = make_entry(m, contributions, plan);
+        json_array_append_new(m->entries, entry);
+    }
+    enum folded folded = FOLD_FAILED;
+    if (trains && !*m->reason)
+        folded = try_fold(m, true);
+    if (folded == FOLD_FAILED && m->correct && !m->in->forced) {
+        /* The entry of a close round is only a place for the fold to end in. */
+        json_t *end = trains ? NULL : make_entry(m, contributions, json_null());
+        if (end)
+            json_array_append_new(m->entries, end);
+        folded = try_fold(m, false);
+        if (end)
+            json_array_remove(m->entries, json_array_size(m->entries) - 1);
+    }
+    if (folded == FOLD_AWAITED)
+        return false;
+    if (entry && *m->reason) {
+        json_object_set_new(entry, "kind", json_string("skip"));
+        json_object_set_new(entry, "contributions", json_array());
+    }
+    const char *kind = m->round == 0 ? "open" : *m->reason ? "skip" : trains ? "train" : "close";
+    json_object_set_new(m->record, "kind", json_string(kind));
+    json_object_set_new(m->record, "reason", json_string(m->reason));
+    return true;
+}
+
+static void settle(struct making *m)
+{
+    json_t *settled = json_array(), *left = json_array(), *entry;
+    size_t i;
+    json_array_foreach(m->entries, i, entry)
+    {
+        int64_t round = value_integer(entry, "round");
+        bool due = !json_is_true(json_object_get(entry, "settled")) && round + m->rules->challenge_rounds <= m->round;
+        if (due) {
+            json_array_append_new(settled, payout_of(m->rules, entry, m->convicted));
+            json_object_set_new(entry, "settled", json_true());
+        }
+        if (!json_is_true(json_object_get(entry, "settled")) || (m->correct && round >= m->correct))
+            json_array_append(left, entry);
+    }
+    json_object_set_new(m->record, "settled", settled);
+    json_object_set_new(m->record, "unsettled", left);
+}
+
+static void count_absence(struct making *m, json_t *members, const json_t *contributions)
+{
+    for (size_t i = json_array_size(members); i-- > 0;) {
+        json_t *member = json_array_get(members, i);
+        if (!value_is(member, "role", "trainer") || m->round < 1 || m->round > m->rules->rounds)
+            continue;
+        bool present = value_find(contributions, "did", value_text(member, "did")) ||
+                       !json_array_size(json_object_get(value_find(m->parts, "did", value_text(member, "did")), "shards"));
+        int64_t absent = present ? 0 : value_integer(member, "absent") + 1;
+        json_object_set_new(member, "absent", json_integer(absent));
+        if (absent >= m->rules->drop_after)
+            json_array_remove(members, i);
+    }
+}
+
+static void take_enrolment(struct making *m, json_t *members, const json_t *item, const json_t *payload)
+{
+    const char *did = value_text(payload, "signer");
+    bool trainer = value_is(payload, "role", "trainer");
+    const json_t *seat = trainer ? NULL : value_find(m->rules->panel, "did", did);
+    const char *account = value_text(seat ? seat : payload, "account");
+    size_t i, trainers = 0;
+    json_t *member, *known = value_find(members, "did", did);
+    json_array_foreach(members, i, member) trainers += value_is(member, "role", "trainer");
+    if (trainer && !known && trainers >= (size_t)m->rules->trainers_limit)
+        return;
+    json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
+                             "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
+    if (known)
+        json_object_update(known, made);
+    else
+        json_array_append(members, made);
+    json_decref(made);
+}
+
+static void set_members(struct making *m, const json_t *contributions)
+{
+    json_t *before = json_object_get(m->in->previous, "members"), *members = before ? json_deep_copy(before) : json_array(),
+           *item;
+    size_t i;
+    count_absence(m, members, contributions);
+    for (int leaves = 1; leaves >= 0; leaves--) {
+        json_array_foreach(m->tally.items, i, item)
+        {
+            const char *type;
+            const json_t *payload = payload_of(m, item, &type);
+            if (!value_is(item, "code", "ok") || strcmp(record_membership_code(m->rules, m->in->previous, type, payload), "ok"))
+                continue;
+            if (leaves && !strcmp(type, "leave")) {
+                for (size_t k = json_array_size(members); k-- > 0;)
+                    if (value_is(json_array_get(members, k), "did", value_text(payload, "signer")))
+                        json_array_remove(members, k);
+            } else if (!leaves && !strcmp(type, "enrolment")) {
+                take_enrolment(m, members, item, payload);
+            }
+        }
+    }
+    for (size_t k = json_array_size(members); k-- > 0;)
+        if (value_find(m->convicted, "did", value_text(json_array_get(members, k), "did")))
+            json_array_remove(members, k);
+    value_sort(members, "did");
+    json_object_set_new(m->record, "members", members);
+}
+
+static void set_unreturned(struct making *m, const json_t *contributions)
+{
+    json_t *list = json_array(), *part, *shard;
+    size_t i, k;
+    json_array_foreach(m->parts, i, part)
+    {
+        bool returned = false;
+        json_t *item;
+        json_array_foreach((json_t *)contributions, k, item) returned |=
+            value_is(item, "did", value_text(part, "did")) && value_is(item, "code", "ok");
+        if (!returned)
+            json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
+    }
+    json_object_set_new(m->record, "unreturned", list);
+}
+
+/* clamp(median + factor * MAD) of the arrivals of the last three train records; lower medians. */
+static int64_t grace_of(const struct rules *rules, const json_t *arrivals)
+{
+    size_t count = 0, i, k;
+    json_t *list, *ms;
+    json_array_foreach((json_t *)arrivals, i, list) count += json_array_size(list);
+    if (!count)
+        return rules->grace_max_ms;
+    int64_t *all = calloc(count, sizeof *all);
+    if (!all)
+        abort();
+    count = 0;
+    json_array_foreach((json_t *)arrivals, i, list) json_array_foreach(list, k, ms) all[count++] = json_integer_value(ms);
+    int64_t median = value_smallest(all, count, (count + 1) / 2);
+    for (i = 0; i < count; i++)
+        all[i] = all[i] < median ? median - all[i] : all[i] - median;
+    int64_t spread = value_smallest(all, count, (count + 1) / 2);
+    free(all);
+    __int128 grace = median + (__int128)spread * rules->grace_factor / RULES_UNIT;
+    if (grace < rules->grace_min_ms)
+        return rules->grace_min_ms;
+    return grace > rules->grace_max_ms ? rules->grace_max_ms : (int64_t)grace;
+}
+
+static void set_grace(struct making *m, const json_t *contributions)
+{
+    json_t *before = json_object_get(m->in->previous, "arrivals"), *arrivals = before ? json_deep_copy(before) : json_array();
+    if (value_is(m->record, "kind", "train")) {
+        json_t *now = json_array(), *item;
+        size_t i;
+        json_array_foreach((json_t *)contributions, i, item)
+        {
+            if (value_is(item, "code", "ok"))
+                json_array_append(now, json_object_get(item, "arrival"));
+        }
+        json_array_append_new(arrivals, now);
+        if (json_array_size(arrivals) > 3)
+            json_array_remove(arrivals, 0);
+    }
+    json_object_set_new(m->record, "grace_ms", json_integer(grace_of(m->rules, arrivals)));
+    json_object_set_new(m->record, "arrivals", arrivals);
+}
+
+/* What does not depend on the items. */
+static void start_record(struct making *m)
+{
+    const struct rules *rules = m->rules;
+    const json_t *previous = m->in->previous;
+    char cid[CID_TEXT], hex[HASH_TEXT];
+    int64_t *funded = calloc(json_array_size(m->in->received) + 1, sizeof *funded);
+    size_t i;
+    json_t *one;
+    if (!funded)
+        abort();
+    json_array_foreach((json_t *)m->in->received, i, one) funded[i] = value_integer(one, "funded");
+    int64_t funded_at = previous ? value_integer(previous, "funded") : value_largest(funded, i, (size_t)m->quorum.t);
+    free(funded);
+    json_t *outer = previous ? json_incref(json_object_get(previous, "outer")) : json_string(rules->genesis_outer);
+    json_t *state = previous ? json_incref(json_object_get(previous, "state")) : json_string(rules->genesis_state);
+    m->record = json_pack("{sssisssIsOsIsIsIsIsOsnsosOsO}", "type", "record", "version", 1, "run", rules->run, "round",
+                          (json_int_t)m->round, "committee", m->committee, "height", (json_int_t)m->tally.height, "time",
+                          (json_int_t)m->tally.time, "funded", (json_int_t)funded_at, "next_height",
+                          (json_int_t)(m->tally.height + rules->seed_lead), "start", state, "aggregate", "outer", outer, "state",
+                          state, "telemetry", previous ? json_object_get(previous, "telemetry") : json_null());
+    json_decref(state);
+    json_object_set_new(m->record, "previous", previous && value_cid(previous, cid) ? json_string(cid) : json_null());
+    json_object_set_new(m->record, "seed", previous ? json_string(hash_hex(m->seed, hex)) : json_null());
+    json_object_set(m->record, "block", previous ? (json_t *)m->in->block : json_null());
+}
+
+static json_t *copy_list(const json_t *record, const char *name)
+{
+    const json_t *list = json_object_get(record, name);
+    return list ? json_deep_copy(list) : json_array();
+}
+
+static bool begin(struct making *m, struct error *err)
+{
+    const json_t *previous = m->in->previous;
+    m->rules = m->in->rules;
+    m->round = previous ? value_integer(previous, "round") + 1 : 0;
+    m->reason = "";
+    if (previous && !seed_from_block(m->rules, m->round, m->in->block, &m->seed, err))
+        return false;
+    m->committee = committee_draw(m->rules, previous, m->round, previous ? &m->seed : NULL);
+    m->quorum = committee_quorum(m->rules, m->committee);
+    if (!check_received(m, err))
+        return false;
+    m->tally = received_tally(m->in->received, m->quorum.t);
+    m->convicted = copy_list(previous, "convicted");
+    m->barred = copy_list(previous, "barred");
+    m->entries = copy_list(previous, "unsettled");
+    m->correct = value_integer(previous, "correct");
+    m->parts = m->round >= 1 && m->round <= m->rules->rounds ? assignment_draw(m->rules, previous, m->seed) : json_array();
+    return true;
+}
+
+static void end(struct making *m)
+{
+    json_decref(m->committee);
+    json_decref(m->record);
+    json_decref(m->tally.items);
+    json_decref(m->convicted);
+    json_decref(m->barred);
+    json_decref(m->entries);
+    json_decref(m->parts);
+}
+
+static bool make(struct making *m)
+{
+    const json_t *plan;
+    if (!have_documents(m))
+        return false;
+    start_record(m);
+    list_received(m);
+    take_disputes(m);
+    const json_t *contributions = list_contributions(m);
+    list_items(m);
+    if (!find_plan(m, &plan) || !decide(m, contributions, plan))
+        return false;
+    json_object_set(m->record, "plan", (json_t *)plan);
+    settle(m);
+    set_members(m, contributions);
+    set_unreturned(m, contributions);
+    set_grace(m, contributions);
+    json_object_set_new(m->record, "correct", json_integer(m->correct));
+    json_object_set(m->record, "convicted", m->convicted);
+    json_object_set(m->record, "barred", m->barred);
+    return true;
+}
+
+enum record_outcome record_of(const struct record_input *input, json_t **out, struct error *err)
+{
+    struct making m = { .in = input };
+    enum record_outcome outcome = RECORD_WRONG;
+    *out = NULL;
+    if (begin(&m, err)) {
+        outcome = make(&m) ? RECORD_MADE : RECORD_NEEDS;
+        *out = outcome == RECORD_MADE ? json_incref(m.record) : m.needs;
+    }
+    end(&m);
+    return outcome;
+}
+
+const char *record_membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload)
+{
+    const char *did = value_text(payload, "signer");
+    struct address account;
+    if (!value_is(payload, "run", rules->run))
+        return "run";
+    if (value_find(json_object_get(previous, "convicted"), "did", did))
+        return "convicted";
+    const json_t *known = value_find(json_object_get(previous, "members"), "did", did);
+    if (!strcmp(type, "leave"))
+        return known ? "ok" : "not_enrolled";
+    if (strcmp(type, "enrolment"))
+        return "type";
+    if (known && !value_is(known, "role", value_text(payload, "role")))
+        return "role";
+    if (value_is(payload, "role", "syncer"))
+        return value_find(rules->panel, "did", did) ? "ok" : "panel";
+    if (!value_is(payload, "role", "trainer"))
+        return "role";
+    if (value_find(rules->panel, "did", did))
+        return "panel";
+    if (rules->allowed && !value_lists(rules->allowed, did))
+        return "admission";
+    return address_parse(value_text(payload, "account"), &account) && !address_is_zero(account) ? "ok" : "account";
+}
+
+const json_t *record_find_contribution(const json_t *record, const char *cid, const char **did)
+{
+    json_t *entry;
+    size_t i;
+    json_array_foreach(json_object_get(record, "unsettled"), i, entry)
+    {
+        const json_t *found = value_find(json_object_get(entry, "contributions"), "cid", cid);
+        if (found) {
+            *did = value_text(found, "did");
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+bool record_is_last(const struct rules *rules, const json_t *record)
+{
+    return value_integer(record, "round") > rules->rounds && !json_array_size(json_object_get(record, "unsettled")) &&
+           !value_integer(record, "correct");
+}
