@@ -1,0 +1,86 @@
+#include "runtime/crypto/root.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+} codes[TENSOR_CODES] = {
+    [TENSOR_F32] = { "f32", 4 }, [TENSOR_I32] = { "i32", 4 }, [TENSOR_F64] = { "f64", 8 }, [TENSOR_BF16] = { "bf16", 2 },
+    [TENSOR_F16] = { "f16", 2 }, [TENSOR_I8] = { "i8", 1 },   [TENSOR_U8] = { "u8", 1 },
+};
+
+size_t tensor_code_size(enum tensor_code code)
+{
+    return codes[code].size;
+}
+
+const char *tensor_code_name(enum tensor_code code)
+{
+    return codes[code].name;
+}
+
+bool tensor_code_parse(const char *name, enum tensor_code *out)
+{
+    for (size_t i = 0; i < TENSOR_CODES; i++)
+        if (strcmp(name, codes[i].name) == 0) {
+            *out = (enum tensor_code)i;
+            return true;
+        }
+    return false;
+}
+
+bool named_tensor_size(const struct named_tensor *tensor, uint64_t *count, uint64_t *size)
+{
+    *count = 1;
+    if (tensor->rank > TENSOR_RANK || (unsigned)tensor->code >= TENSOR_CODES)
+        return false;
+    for (size_t i = 0; i < tensor->rank; i++)
+        if (__builtin_mul_overflow(*count, tensor->dims[i], count))
+            return false;
+    return !__builtin_mul_overflow(*count, (uint64_t)codes[tensor->code].size, size) && *size <= SIZE_MAX / 2;
+}
+
+struct hash root_empty(void)
+{
+    return merkle_of(NULL, 0);
+}
+
+struct hash root_entry(const struct named_tensor *tensor, struct hash tensor_root)
+{
+    struct hasher h;
+    uint64_t count = 0, size = 0;
+
+    named_tensor_size(tensor, &count, &size);
+    hash_start(&h, "rondo/tensor");
+    hash_text(&h, tensor->name);
+    hash_u8(&h, (uint8_t)tensor->code);
+    hash_u8(&h, (uint8_t)tensor->rank);
+    for (size_t i = 0; i < tensor->rank; i++)
+        hash_u64(&h, tensor->dims[i]);
+    hash_u64(&h, count);
+    hash_fixed(&h, tensor_root.bytes, HASH_SIZE);
+    return hash_end(&h);
+}
+
+bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash *out, struct error *err)
+{
+    struct merkle tree;
+
+    merkle_start(&tree);
+    for (size_t i = 0; i < count; i++) {
+        int order = i ? strcmp(tensors[i - 1].name, tensors[i].name) : -1;
+        uint64_t elements, size;
+
+        if (order == 0)
+            return error_set(err, ERROR_DUPLICATE, NULL, "tensor \"%s\" stands twice in a state", tensors[i].name);
+        if (order > 0)
+            return error_set(err, ERROR_RANGE, "sort the tensors by name", "tensor \"%s\" does not follow \"%s\"",
+                             tensors[i].name, tensors[i - 1].name);
+        if (!named_tensor_size(&tensors[i], &elements, &size))
+            return error_set(err, ERROR_LIMIT, NULL, "tensor \"%s\" is too large", tensors[i].name);
+        merkle_add_hash(&tree, root_entry(&tensors[i], merkle_of(tensors[i].bytes, (size_t)size)));
+    }
+    *out = merkle_root(&tree);
+    return true;
+}
