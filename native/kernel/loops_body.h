@@ -1,0 +1,375 @@
+/* loops_body.h - the text of the loops tables: included once by each loops_ISA.c, which defines LOOPS (the table's name). */
+#include "native/kernel/lanes.h"
+#include "native/kernel/loops.h"
+#include "native/kernel/order.h"
+#include "native/numerics/activation.h"
+#include "native/numerics/trig.h"
+
+static void loop_elementwise(enum elementwise_op op, size_t n, const float *px, const float *py, const float *pz, float *out)
+{
+    switch (op) {
+#define ELEMENTWISE_LOOP_1(formula)                                                                                              \
+    for (size_t i = 0; i < n; i++) {                                                                                             \
+        float x = px[i];                                                                                                         \
+        out[i] = formula;                                                                                                        \
+    }
+#define ELEMENTWISE_LOOP_2(formula)                                                                                              \
+    for (size_t i = 0; i < n; i++) {                                                                                             \
+        float x = px[i], y = py[i];                                                                                              \
+        out[i] = formula;                                                                                                        \
+    }
+#define ELEMENTWISE_LOOP_3(formula)                                                                                              \
+    for (size_t i = 0; i < n; i++) {                                                                                             \
+        float x = px[i], y = py[i], z = pz[i];                                                                                   \
+        out[i] = formula;                                                                                                        \
+    }
+#define ELEMENTWISE_OP(name, text, arity, formula)                                                                               \
+    case ELEMENTWISE_##name:                                                                                                     \
+        ELEMENTWISE_LOOP_##arity(formula) break;
+#include "native/kernel/elementwise_ops.h"
+#undef ELEMENTWISE_OP
+    case ELEMENTWISE_OPS:
+        break;
+    }
+}
+
+static float loop_reduce_row(enum reduce_op op, size_t n, const float *x, const float *weight)
+{
+    float m, s;
+
+    switch (op) {
+    case REDUCE_SUM:
+        return weight ? lanes_run(LANE_WEIGHTED, n, x, weight, 0.0f) : lanes_run(LANE_SUM, n, x, NULL, 0.0f);
+    case REDUCE_MEAN:
+        s = weight ? lanes_run(LANE_SUM, n, weight, NULL, 0.0f) : (float)n;
+        return s == 0.0f ? 0.0f : loop_reduce_row(REDUCE_SUM, n, x, weight) / s;
+    case REDUCE_MAX:
+        return weight ? lanes_run(LANE_MAX_MASKED, n, x, weight, 0.0f) : lanes_run(LANE_MAX, n, x, NULL, 0.0f);
+    case REDUCE_MIN:
+        return weight ? lanes_run(LANE_MIN_MASKED, n, x, weight, 0.0f) : lanes_run(LANE_MIN, n, x, NULL, 0.0f);
+    case REDUCE_NORM:
+        return f32_sqrt(weight ? lanes_run(LANE_SQUARE_WEIGHTED, n, x, weight, 0.0f) : lanes_run(LANE_SQUARE, n, x, NULL, 0.0f));
+    case REDUCE_LOGSUMEXP:
+        m = loop_reduce_row(REDUCE_MAX, n, x, weight);
+        if (m == -__builtin_inff())
+            return m;
+        return m + f32_log(weight ? lanes_run(LANE_EXP_MASKED, n, x, weight, m) : lanes_run(LANE_EXP, n, x, NULL, m));
+    case REDUCE_OPS:
+        break;
+    }
+    return 0.0f;
+}
+
+static void loop_reduce_columns(enum reduce_op op, size_t n, size_t inner, size_t width, const float *x, const float *weight,
+                                float *out)
+{
+    float s[LANES_COLUMNS];
+
+    switch (op) {
+    case REDUCE_SUM:
+        if (weight)
+            lanes_columns(LANE_WEIGHTED, n, inner, width, x, weight, NULL, NULL, out);
+        else
+            lanes_columns(LANE_SUM, n, inner, width, x, NULL, NULL, NULL, out);
+        break;
+    case REDUCE_MEAN:
+        loop_reduce_columns(REDUCE_SUM, n, inner, width, x, weight, out);
+        if (weight)
+            lanes_columns(LANE_SUM, n, inner, width, weight, NULL, NULL, NULL, s);
+        for (size_t k = 0; k < width; k++) {
+            float total = weight ? s[k] : (float)n;
+            out[k] = total == 0.0f ? 0.0f : out[k] / total;
+        }
+        break;
+    case REDUCE_MAX:
+        if (weight)
+            lanes_columns(LANE_MAX_MASKED, n, inner, width, x, weight, NULL, NULL, out);
+        else
+            lanes_columns(LANE_MAX, n, inner, width, x, NULL, NULL, NULL, out);
+        break;
+    case REDUCE_MIN:
+        if (weight)
+            lanes_columns(LANE_MIN_MASKED, n, inner, width, x, weight, NULL, NULL, out);
+        else
+            lanes_columns(LANE_MIN, n, inner, width, x, NULL, NULL, NULL, out);
+        break;
+    case REDUCE_NORM:
+        if (weight)
+            lanes_columns(LANE_SQUARE_WEIGHTED, n, inner, width, x, weight, NULL, NULL, out);
+        else
+            lanes_columns(LANE_SQUARE, n, inner, width, x, NULL, NULL, NULL, out);
+        for (size_t k = 0; k < width; k++)
+            out[k] = f32_sqrt(out[k]);
+        break;
+    case REDUCE_LOGSUMEXP:
+        loop_reduce_columns(REDUCE_MAX, n, inner, width, x, weight, out);
+        if (weight)
+            lanes_columns(LANE_EXP_MASKED, n, inner, width, x, weight, NULL, out, s);
+        else
+            lanes_columns(LANE_EXP, n, inner, width, x, NULL, NULL, out, s);
+        for (size_t k = 0; k < width; k++)
+            out[k] = out[k] == -__builtin_inff() ? out[k] : out[k] + f32_log(s[k]);
+        break;
+    case REDUCE_OPS:
+        break;
+    }
+}
+
+static float loop_dot_row(size_t n, const float *x, const float *y)
+{
+    return lanes_run(LANE_DOT, n, x, y, 0.0f);
+}
+
+/* ---- softmax.h ---- */
+
+static void loop_softmax(size_t n, const float *x, const float *mask, float *out)
+{
+    float m = loop_reduce_row(REDUCE_MAX, n, x, mask), s;
+
+    if (m == -__builtin_inff()) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = 0.0f;
+        return;
+    }
+    if (mask)
+        for (size_t i = 0; i < n; i++)
+            out[i] = mask[i] == 0.0f ? 0.0f : f32_exp((mask[i] == 0.0f ? m : x[i]) - m);
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = f32_exp(x[i] - m);
+    s = lanes_run(LANE_SUM, n, out, NULL, 0.0f);
+    for (size_t i = 0; i < n; i++)
+        out[i] = out[i] / s;
+}
+
+static void loop_softmax_log(size_t n, const float *x, const float *mask, float *out)
+{
+    float m = loop_reduce_row(REDUCE_MAX, n, x, mask), s;
+
+    if (m == -__builtin_inff()) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = 0.0f;
+        return;
+    }
+    s = f32_log(mask ? lanes_run(LANE_EXP_MASKED, n, x, mask, m) : lanes_run(LANE_EXP, n, x, NULL, m));
+    if (mask)
+        for (size_t i = 0; i < n; i++)
+            out[i] = mask[i] == 0.0f ? 0.0f : (x[i] - m) - s;
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = (x[i] - m) - s;
+}
+
+static void loop_softmax_backward(size_t n, const float *y, const float *dy, float *dx)
+{
+    float t = lanes_run(LANE_DOT, n, dy, y, 0.0f);
+
+    for (size_t i = 0; i < n; i++)
+        dx[i] = y[i] * (dy[i] - t);
+}
+
+static void loop_softmax_log_backward(size_t n, const float *y, const float *dy, const float *mask, float *dx)
+{
+    float t = mask ? lanes_run(LANE_MASKED, n, dy, mask, 0.0f) : lanes_run(LANE_SUM, n, dy, NULL, 0.0f);
+
+    if (mask)
+        for (size_t i = 0; i < n; i++)
+            dx[i] = mask[i] == 0.0f ? 0.0f : f32_fma(-f32_exp(y[i]), t, dy[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            dx[i] = f32_fma(-f32_exp(y[i]), t, dy[i]);
+}
+
+static float loop_logprob(size_t n, const float *logits, int32_t target, float *lse)
+{
+    float m = lanes_run(LANE_MAX, n, logits, NULL, 0.0f), s = f32_log(lanes_run(LANE_EXP, n, logits, NULL, m));
+
+    if (lse)
+        *lse = m + s;
+    return target < 0 ? 0.0f : (logits[target] - m) - s;
+}
+
+static void loop_logprob_backward(size_t n, const float *logits, int32_t target, float lse, float g, float *dlogits)
+{
+    float at_target;
+
+    if (target < 0 || g == 0.0f) {
+        for (size_t i = 0; i < n; i++)
+            dlogits[i] = 0.0f;
+        return;
+    }
+    at_target = f32_fma(-g, f32_exp(logits[target] - lse), g);
+    for (size_t i = 0; i < n; i++)
+        dlogits[i] = f32_fma(-g, f32_exp(logits[i] - lse), 0.0f);
+    dlogits[target] = at_target;
+}
+
+static float loop_entropy(size_t n, const float *logits, float lse)
+{
+    return lse - lanes_run(LANE_EXP_DOT, n, logits, NULL, lse);
+}
+
+static void loop_entropy_backward(size_t n, const float *logits, float lse, float entropy, float g, float *dlogits)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = logits[i] - lse;
+        dlogits[i] = (-g * f32_exp(d)) * (d + entropy);
+    }
+}
+
+/* ---- norm.h ---- */
+
+static float loop_rms(size_t n, const float *x, const float *weight, float eps, float offset, float *y)
+{
+    float r = f32_rsqrt(lanes_run(LANE_SQUARE, n, x, NULL, 0.0f) / (float)n + eps);
+
+    if (weight)
+        for (size_t i = 0; i < n; i++)
+            y[i] = (x[i] * r) * (offset + weight[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * r;
+    return r;
+}
+
+/* dx holds g for the sum, then the result. */
+static void loop_rms_backward(size_t n, const float *x, const float *weight, float offset, float r, const float *dy, float *dx)
+{
+    float c;
+
+    if (weight)
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i] * (offset + weight[i]);
+    else if (dx != dy)
+        for (size_t i = 0; i < n; i++)
+            dx[i] = dy[i];
+    c = ((lanes_run(LANE_DOT, n, x, dx, 0.0f) * r) * r) * r / (float)n;
+    for (size_t i = 0; i < n; i++)
+        dx[i] = f32_fma(-c, x[i], r * dx[i]);
+}
+
+static void loop_rms_dweight(size_t rows, size_t inner, size_t width, const float *x, const float *rstd, const float *dy,
+                             float *dweight)
+{
+    lanes_columns(LANE_DOT, rows, inner, width, x, dy, rstd, NULL, dweight);
+}
+
+/* ---- order.h ---- */
+
+/* Insertion from below; an equal one goes behind those already there. Selects only, so columns go side by side. */
+static void loop_sort(size_t n, size_t inner, size_t width, const float *x, float *sorted)
+{
+    float column[ORDER_MAX][ORDER_TILE];
+
+    for (size_t i = 0; i < n; i++) {
+        float in[ORDER_TILE];
+
+        for (size_t k = 0; k < width; k++)
+            in[k] = x[i * inner + k];
+        for (size_t j = 0; j < i; j++)
+            for (size_t k = 0; k < width; k++) {
+                float a = column[j][k], b = in[k];
+
+                column[j][k] = b < a ? b : a;
+                in[k] = b < a ? a : b;
+            }
+        for (size_t k = 0; k < width; k++)
+            column[i][k] = in[k];
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < width; k++)
+            sorted[i * inner + k] = column[i][k];
+}
+
+static void loop_rank(size_t n, size_t inner, size_t width, const float *x, int32_t *rank)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t below[ORDER_TILE] = { 0 };
+
+        for (size_t j = 0; j < n; j++)
+            if (j < i)
+                for (size_t k = 0; k < width; k++)
+                    below[k] += x[j * inner + k] <= x[i * inner + k];
+            else
+                for (size_t k = 0; k < width; k++)
+                    below[k] += x[j * inner + k] < x[i * inner + k];
+        for (size_t k = 0; k < width; k++)
+            rank[i * inner + k] = below[k];
+    }
+}
+
+static double loop_dist2(size_t n, const float *x, const float *y)
+{
+    double total = 0.0;
+
+    for (size_t start = 0; start < n; start += REDUCE_BLOCK) {
+        size_t end = n - start < REDUCE_BLOCK ? n : start + REDUCE_BLOCK, i = start;
+        double lane[REDUCE_LANES] = { 0.0 };
+
+#ifndef LANES_PLAIN
+        for (; i + REDUCE_LANES <= end; i += REDUCE_LANES)
+            for (int j = 0; j < REDUCE_LANES; j++) {
+                double d = (double)x[i + j] - (double)y[i + j];
+                lane[j] += d * d;
+            }
+#endif
+        for (; i < end; i++) {
+            double d = (double)x[i] - (double)y[i];
+            lane[(i - start) % REDUCE_LANES] += d * d;
+        }
+        for (int w = REDUCE_LANES / 2; w > 0; w /= 2)
+            for (int j = 0; j < w; j++)
+                lane[j] += lane[j + w];
+        total += lane[0];
+    }
+    return total;
+}
+
+/* ---- rope.h ---- */
+
+static void loop_rope(size_t heads, size_t dim, size_t width, int interleaved, const float *sine, const float *cosine,
+                      const float *x, float *out)
+{
+    size_t half = width / 2;
+
+    for (size_t h = 0; h < heads; h++, x += dim, out += dim) {
+        if (interleaved)
+            for (size_t i = 0; i < half; i++) {
+                float a = x[2 * i], b = x[2 * i + 1];
+
+                out[2 * i] = f32_fma(-b, sine[i], a * cosine[i]);
+                out[2 * i + 1] = f32_fma(a, sine[i], b * cosine[i]);
+            }
+        else
+            for (size_t i = 0; i < half; i++) {
+                float a = x[i], b = x[i + half];
+
+                out[i] = f32_fma(-b, sine[i], a * cosine[i]);
+                out[i + half] = f32_fma(a, sine[i], b * cosine[i]);
+            }
+        for (size_t i = width; i < dim; i++)
+            out[i] = x[i];
+    }
+}
+
+const struct loops LOOPS = {
+    .elementwise = loop_elementwise,
+    .reduce_row = loop_reduce_row,
+    .reduce_columns = loop_reduce_columns,
+    .dot_row = loop_dot_row,
+    .softmax = loop_softmax,
+    .softmax_log = loop_softmax_log,
+    .softmax_backward = loop_softmax_backward,
+    .softmax_log_backward = loop_softmax_log_backward,
+    .logprob = loop_logprob,
+    .logprob_backward = loop_logprob_backward,
+    .entropy = loop_entropy,
+    .entropy_backward = loop_entropy_backward,
+    .rms = loop_rms,
+    .rms_backward = loop_rms_backward,
+    .rms_dweight = loop_rms_dweight,
+    .sort = loop_sort,
+    .rank = loop_rank,
+    .dist2 = loop_dist2,
+    .rope = loop_rope,
+};

@@ -1,0 +1,74 @@
+#include "native/kernel/rope.h"
+
+#include <assert.h>
+
+#include "native/kernel/loops.h"
+#include "native/numerics/trig.h"
+
+#define WIDTH_MAX 1024
+
+void rope_frequencies(const struct rope *rope, float *frequencies)
+{
+    for (size_t i = 0; i < rope->width / 2; i++) {
+        float f = 1.0f / f32_pow(rope->base, (float)(2 * i) / (float)rope->width);
+
+        if (rope->scaling == ROPE_LINEAR) {
+            f = f / rope->factor;
+        } else if (rope->scaling == ROPE_LLAMA3) {
+            float w = 6.28318548f / f, low = rope->original_length / rope->low_factor,
+                  high = rope->original_length / rope->high_factor;
+            float u = (rope->original_length / w - rope->low_factor) / (rope->high_factor - rope->low_factor);
+
+            if (w > low)
+                f = f / rope->factor;
+            else if (w >= high)
+                f = ((1.0f - u) * f) / rope->factor + u * f;
+        }
+        frequencies[i] = f;
+    }
+}
+
+struct job {
+    const struct rope *rope;
+    const struct loops *loops;
+    size_t tokens, heads, dim;
+    const int32_t *position;
+    bool inverse;
+    const float *x;
+    float *out;
+    float frequency[WIDTH_MAX / 2];
+};
+
+static void token(void *context, size_t t)
+{
+    const struct job *job = context;
+    float sine[WIDTH_MAX / 2], cosine[WIDTH_MAX / 2];
+    size_t at = t * job->heads * job->dim;
+
+    for (size_t i = 0; i < job->rope->width / 2; i++) {
+        double angle = (double)job->position[t] * (double)job->frequency[i];
+        float s = trig_sin(angle, 0);
+
+        sine[i] = job->inverse ? -s : s;
+        cosine[i] = trig_sin(angle, 1);
+    }
+    job->loops->rope(job->heads, job->dim, job->rope->width, job->rope->interleaved, sine, cosine, job->x + at, job->out + at);
+}
+
+void rope_run(struct pool *pool, const struct rope *rope, size_t tokens, size_t heads, size_t dim, const int32_t *position,
+              bool inverse, const float *x, float *out)
+{
+    struct job job = { .rope = rope,
+                       .loops = loops(),
+                       .tokens = tokens,
+                       .heads = heads,
+                       .dim = dim,
+                       .position = position,
+                       .inverse = inverse,
+                       .x = x,
+                       .out = out };
+
+    assert(rope->width <= WIDTH_MAX && rope->width <= dim && rope->width % 2 == 0);
+    rope_frequencies(rope, job.frequency);
+    pool_run(pool, tokens, token, &job);
+}
