@@ -40,7 +40,7 @@
  *   attention       over, feature; inputs q, k, v [, segment i32]; numbers scale, softcap (0: none); integers causal, window (0: none)
  *                                                                [.. feature] as q; result 1: log-sum-exp of the scores, q less feature
  *   token_logprob   axis; inputs logits, ids (i32)               logits[ids] - logsumexp(logits); result 1: the logsumexp
- *   dropout         numbers rate; integers layer; name (label)
+ *   dropout         numbers rate; integers layer, again (1: the backward pass draws the same once more); name (label)
  *   result          integers which (from 1)                      a further result of input 0
  *   *_grad          what the operator took, then its results as needed, then the gradient of result 0
  *

@@ -91,7 +91,7 @@ OPERATOR(RMSNORM, "rmsnorm", 1, 2, 2, 1, 8, 2, 0, 0, 0)
 OPERATOR(ROPE, "rope", 1, 2, 2, 1, 1, 5, 4, 0, 0)
 OPERATOR(ATTENTION, "attention", 1, 3, 4, 2, 2, 2, 2, 0, 0)
 OPERATOR(TOKEN_LOGPROB, "token_logprob", 1, 2, 2, 1, 1, 0, 0, 0, 0)
-OPERATOR(DROPOUT, "dropout", 1, 1, 1, 0, 0, 1, 1, 1, 0)
+OPERATOR(DROPOUT, "dropout", 1, 1, 1, 0, 0, 1, 2, 1, 0)
 /* further results of the operators that have several, and what only a backward pass makes */
 OPERATOR(RESULT, "result", 1, 1, 1, 0, 0, 0, 1, 0, OPERATOR_F64 | OPERATOR_I32)
 OPERATOR(SILU_GRAD, "silu_grad", 1, 2, 2, 0, 0, 0, 0, 0, OPERATOR_ELEMENTWISE)
