@@ -1,0 +1,153 @@
+#include "runtime/doc/canonical.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+
+static bool write_value(const json_t *value, size_t depth, struct buffer *out, struct error *err);
+
+/* RFC 8785, section 3.2.2.2: quote, backslash and controls are escaped, nothing else. */
+static void write_text(const char *text, size_t size, struct buffer *out)
+{
+    static const char short_form[32] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r' };
+
+    buffer_add_u8(out, '"');
+    for (size_t i = 0; i < size; i++) {
+        uint8_t c = (uint8_t)text[i];
+
+        if (c == '"' || c == '\\')
+            buffer_printf(out, "\\%c", c);
+        else if (c < 32 && short_form[c])
+            buffer_printf(out, "\\%c", short_form[c]);
+        else if (c < 32)
+            buffer_printf(out, "\\u%04x", c);
+        else
+            buffer_add_u8(out, c);
+    }
+    buffer_add_u8(out, '"');
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names are ASCII, so bytewise order is the RFC's order of UTF-16 units. */
+static bool write_members(const json_t *object, const char **names, size_t count, size_t depth, struct buffer *out,
+                          struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (const char *c = names[i]; *c; c++)
+            if ((unsigned char)*c >= 128)
+                return error_set(err, ERROR_TYPE, NULL, "the name \"%s\" is not ASCII", names[i]);
+        if (i)
+            buffer_add_u8(out, ',');
+        write_text(names[i], strlen(names[i]), out);
+        buffer_add_u8(out, ':');
+        if (!write_value(json_object_get(object, names[i]), depth + 1, out, err))
+            return error_at(err, "%s", names[i]);
+    }
+    return true;
+}
+
+static bool write_object(const json_t *object, size_t depth, struct buffer *out, struct error *err)
+{
+    size_t count = 0;
+    const char **names = malloc((json_object_size(object) + 1) * sizeof *names), *name;
+    json_t *value;
+
+    if (!names)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu names", json_object_size(object));
+    json_object_foreach((json_t *)object, name, value) names[count++] = name;
+    qsort(names, count, sizeof *names, by_name);
+    buffer_add_u8(out, '{');
+
+    bool ok = write_members(object, names, count, depth, out, err);
+
+    buffer_add_u8(out, '}');
+    free(names);
+    return ok;
+}
+
+static bool write_list(const json_t *list, size_t depth, struct buffer *out, struct error *err)
+{
+    buffer_add_u8(out, '[');
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (i)
+            buffer_add_u8(out, ',');
+        if (!write_value(json_array_get(list, i), depth + 1, out, err))
+            return error_at(err, "[%zu]", i);
+    }
+    buffer_add_u8(out, ']');
+    return true;
+}
+
+static bool write_integer(json_int_t n, struct buffer *out, struct error *err)
+{
+    if (n > CANONICAL_INTEGER || n < -CANONICAL_INTEGER)
+        return error_set(err, ERROR_RANGE, "write it as a decimal string", "%lld is beyond 2^53 - 1", (long long)n);
+    buffer_printf(out, "%lld", (long long)n);
+    return true;
+}
+
+static bool write_value(const json_t *value, size_t depth, struct buffer *out, struct error *err)
+{
+    if (depth > CANONICAL_DEPTH)
+        return error_set(err, ERROR_LIMIT, NULL, "nested deeper than %d", CANONICAL_DEPTH);
+    if (out->size > CANONICAL_SIZE)
+        return error_set(err, ERROR_LIMIT, NULL, "larger than %d bytes", CANONICAL_SIZE);
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return write_object(value, depth, out, err);
+    case JSON_ARRAY:
+        return write_list(value, depth, out, err);
+    case JSON_STRING:
+        write_text(json_string_value(value), json_string_length(value), out);
+        return true;
+    case JSON_INTEGER:
+        return write_integer(json_integer_value(value), out, err);
+    case JSON_TRUE:
+        buffer_add_text(out, "true");
+        return true;
+    case JSON_FALSE:
+        buffer_add_text(out, "false");
+        return true;
+    case JSON_NULL:
+        buffer_add_text(out, "null");
+        return true;
+    case JSON_REAL:
+        break;
+    }
+    return error_set(err, ERROR_TYPE, "write it as a decimal string", "%g is not an integer", json_real_value(value));
+}
+
+bool canonical_write(const json_t *value, struct buffer *out, struct error *err)
+{
+    struct buffer text = { 0 };
+    bool ok = write_value(value, 0, &text, err);
+
+    if (ok && text.size > CANONICAL_SIZE)
+        ok = error_set(err, ERROR_LIMIT, NULL, "larger than %d bytes", CANONICAL_SIZE);
+    if (ok)
+        buffer_add(out, text.bytes, text.size);
+    buffer_free(&text);
+    return ok;
+}
+
+json_t *canonical_read(const void *bytes, size_t size, struct error *err)
+{
+    struct buffer again = { 0 };
+    json_t *value = json_read(bytes, size, CANONICAL_SIZE, err);
+    bool ok = value && canonical_write(value, &again, err);
+
+    if (ok && (again.size != size || memcmp(again.bytes, bytes, size) != 0))
+        ok = error_set(err, ERROR_SYNTAX, "sort the names, leave out spaces, escape only what RFC 8785 says",
+                       "the JSON text is not canonical");
+    buffer_free(&again);
+    if (!ok) {
+        json_decref(value);
+        value = NULL;
+    }
+    return value;
+}
