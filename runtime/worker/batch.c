@@ -1,0 +1,220 @@
+#include "runtime/worker/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+
+void batch_free(struct batch *b)
+{
+    free(b->ids);
+    free(b->position);
+    free(b->segment);
+    free(b->real);
+    free(b->mask);
+    free(b->scored);
+    free(b->bytes);
+    *b = (struct batch){ 0 };
+}
+
+const void *batch_field(const struct batch *b, const char *name)
+{
+    const struct {
+        const char *name;
+        const void *data;
+    } fields[] = { { "ids", b->ids },   { "position", b->position }, { "segment", b->segment }, { "real", b->real },
+                   { "mask", b->mask }, { "scored", b->scored },     { "bytes", b->bytes } };
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return fields[i].data;
+    return NULL;
+}
+
+static void *grown(void *old, size_t count)
+{
+    void *bytes = realloc(old, count * 4);
+
+    if (!bytes)
+        abort();
+    return bytes;
+}
+
+/* Sets the shape and clears every field. */
+static void batch_shape(struct batch *b, int64_t rows, int64_t time)
+{
+    size_t count = (size_t)(rows * time);
+
+    if (count > b->capacity) {
+        b->ids = grown(b->ids, count);
+        b->position = grown(b->position, count);
+        b->segment = grown(b->segment, count);
+        b->real = grown(b->real, count);
+        b->mask = grown(b->mask, count);
+        b->scored = grown(b->scored, count);
+        b->bytes = grown(b->bytes, count);
+        b->capacity = count;
+    }
+    b->rows = rows;
+    b->time = time;
+    b->tokens = b->trained = 0;
+    memset(b->ids, 0, count * 4);
+    memset(b->segment, 0, count * 4);
+    memset(b->real, 0, count * 4);
+    memset(b->mask, 0, count * 4);
+    memset(b->scored, 0, count * 4);
+    memset(b->bytes, 0, count * 4);
+    for (size_t i = 0; i < count; i++)
+        b->position[i] = (int32_t)(i % (size_t)time);
+}
+
+static void batch_put(struct batch *b, const struct batch_rules *rules, int64_t row, int64_t t, uint32_t id, float weight)
+{
+    size_t i = (size_t)(row * b->time + t);
+
+    b->ids[i] = (int32_t)id;
+    b->segment[i] = 1;
+    b->real[i] = 1;
+    b->bytes[i] = rules->token_bytes[id];
+    b->tokens++;
+    if (t == 0)
+        return;
+    b->scored[i] = 1;
+    b->mask[i] = weight;
+    b->trained += weight > 0;
+}
+
+static int64_t bucket(int64_t size)
+{
+    return (size + BATCH_BUCKET - 1) / BATCH_BUCKET * BATCH_BUCKET;
+}
+
+void batch_of(struct batch *b, const struct batch_rules *rules, const struct example *const *examples, size_t count)
+{
+    int64_t longest = 1;
+
+    for (size_t i = 0; i < count; i++)
+        if ((int64_t)examples[i]->count > longest)
+            longest = (int64_t)examples[i]->count;
+    batch_shape(b, (int64_t)count, bucket(longest));
+    for (size_t i = 0; i < count; i++)
+        for (size_t t = 0; t < examples[i]->count; t++)
+            batch_put(b, rules, (int64_t)i, (int64_t)t, examples[i]->ids[t], examples[i]->weights[t]);
+}
+
+/* Fisher-Yates with a stream of its own for each lap; a draw below n is unbiased (rejection). */
+static void sampler_shuffle(struct sampler *s)
+{
+    uint64_t counter = 0;
+
+    for (size_t i = 0; i < s->count; i++)
+        s->order[i] = (uint32_t)i;
+    for (size_t i = s->count; i-- > 1;) {
+        uint32_t bound = (uint32_t)i + 1, limit = UINT32_MAX - UINT32_MAX % bound, draw;
+
+        do {
+            struct hasher h;
+
+            hash_start(&h, "rondo/order");
+            hash_fixed(&h, s->key.bytes, sizeof s->key.bytes);
+            hash_u64(&h, s->lap);
+            hash_u64(&h, counter++);
+            struct hash random = hash_end(&h);
+
+            memcpy(&draw, random.bytes, sizeof draw);
+        } while (draw >= limit);
+
+        uint32_t j = draw % bound, kept = s->order[i];
+
+        s->order[i] = s->order[j];
+        s->order[j] = kept;
+    }
+    s->at = s->inside = 0;
+    s->lap++;
+}
+
+bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struct examples *const *lists, size_t count,
+                 struct hash seed, const char *did, struct error *err)
+{
+    struct hasher h;
+
+    *s = (struct sampler){ .rules = *rules };
+    for (size_t i = 0; i < count; i++)
+        s->count += lists[i]->count;
+    if (s->count == 0)
+        return error_set(err, ERROR_MISSING, "rondo data check FILE says what was dropped and why", "the assigned shards hold no example");
+    if (s->count > UINT32_MAX / 2)
+        return error_set(err, ERROR_LIMIT, NULL, "%zu examples in the assigned shards", s->count);
+    s->examples = calloc(s->count, sizeof *s->examples);
+    s->order = calloc(s->count, sizeof *s->order);
+    if (!s->examples || !s->order) {
+        sampler_free(s);
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for the order of examples");
+    }
+    for (size_t i = 0, at = 0; i < count; i++)
+        for (size_t j = 0; j < lists[i]->count; j++)
+            s->examples[at++] = &lists[i]->items[j];
+    hash_start(&h, "rondo/order");
+    hash_fixed(&h, seed.bytes, sizeof seed.bytes);
+    hash_text(&h, did);
+    s->key = hash_end(&h);
+    sampler_shuffle(s);
+    return true;
+}
+
+void sampler_free(struct sampler *s)
+{
+    free(s->examples);
+    free(s->order);
+    *s = (struct sampler){ 0 };
+}
+
+static const struct example *sampler_peek(struct sampler *s)
+{
+    if (s->at == s->count)
+        sampler_shuffle(s);
+    return s->examples[s->order[s->at]];
+}
+
+static void next_stream(struct sampler *s, struct batch *b)
+{
+    int64_t time = s->rules.context, rows = s->rules.batch_tokens / time;
+
+    batch_shape(b, rows ? rows : 1, time);
+    for (int64_t i = 0; i < b->rows * time; i++) {
+        const struct example *e = sampler_peek(s);
+
+        batch_put(b, &s->rules, i / time, i % time, e->ids[s->inside], e->weights[s->inside]);
+        if (++s->inside == e->count) {
+            s->at++;
+            s->inside = 0;
+        }
+    }
+}
+
+static void next_conversations(struct sampler *s, struct batch *b)
+{
+    enum { MOST = 4096 };
+    const struct example *taken[MOST];
+    size_t count = 0;
+    int64_t longest = 0;
+
+    while (count < MOST) {
+        const struct example *e = sampler_peek(s);
+        int64_t time = (int64_t)e->count > longest ? (int64_t)e->count : longest;
+
+        if (count > 0 && (int64_t)(count + 1) * bucket(time) > s->rules.batch_tokens)
+            break;
+        longest = time;
+        taken[count++] = e;
+        s->at++;
+    }
+    batch_of(b, &s->rules, taken, count);
+}
+
+void sampler_next(struct sampler *s, struct batch *b)
+{
+    if (s->rules.stream)
+        next_stream(s, b);
+    else
+        next_conversations(s, b);
+}

@@ -1,0 +1,66 @@
+/* batch.h - examples to batches: what a trainer reads in a round, in the order that the seed fixes.
+ *
+ *     shards of the assignment ── examples ── order(seed, did) ──> step 0 | step 1 | ...        no step depends on another
+ *
+ * Two kinds of data. A *conversation* example is one row of its batch, padded at its end: as many consecutive examples as fit
+ * into `batch_tokens` after padding to a multiple of BATCH_BUCKET, at least one. *Text* examples are one stream, in order, cut
+ * into rows of `context` tokens with batch_tokens / context rows a step; attention crosses documents. When the examples are
+ * used up the order is drawn anew with the next lap's number.
+ *
+ * Arrays are [row time], row-major. Index t of a field is about token t.
+ *     ids, position, segment (1, padding 0), real (1 or 0), mask (weight of the token as a target, 0 at t = 0),
+ *     scored (1 where a real token has a predecessor), bytes (length of the token's text)
+ */
+#ifndef RONDO_WORKER_BATCH_H
+#define RONDO_WORKER_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "native/base/error.h"
+#include "native/text/conversation.h"
+#include "runtime/crypto/hash.h"
+
+enum { BATCH_BUCKET = 32 };
+
+struct batch {
+    int64_t rows, time;
+    int32_t *ids, *position, *segment; /* owned, rows * time each */
+    float *real, *mask, *scored, *bytes;
+    size_t capacity;
+    uint64_t tokens, trained; /* real tokens, and those with a weight */
+};
+
+void batch_free(struct batch *b);
+
+/* The fields by name ("ids", ...), for graphs and for the batch root; NULL for another name. */
+const void *batch_field(const struct batch *b, const char *name);
+
+struct batch_rules {
+    const float *token_bytes; /* borrowed; bytes of the text of each id */
+    int64_t batch_tokens, context;
+    bool stream; /* text rather than conversations */
+};
+
+struct sampler {
+    struct batch_rules rules;
+    const struct example **examples; /* owned list of borrowed examples */
+    uint32_t *order;                 /* owned */
+    size_t count, at, inside;        /* next example, and the next token of it in a stream */
+    uint64_t lap;
+    struct hash key;
+};
+
+/* `lists[count]` are the assigned shards' examples in the assignment's order. Errors: missing (no example). Free with sampler_free. */
+bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struct examples *const *lists, size_t count,
+                 struct hash seed, const char *did, struct error *err);
+void sampler_free(struct sampler *s);
+
+/* The next step's batch into `b` (reused). */
+void sampler_next(struct sampler *s, struct batch *b);
+
+/* Examples [first, first + count) as one batch in that order, for evaluation. */
+void batch_of(struct batch *b, const struct batch_rules *rules, const struct example *const *examples, size_t count);
+
+#endif

@@ -1,0 +1,33 @@
+-- pocket_pretrain: the base of the quickstart, 14 M tokens of generated text, every weight trained by one trainer.
+-- sh tools/pocket/pretrain.sh makes the corpus and runs it.
+return {
+  spec = {
+    name = "pocket-pretrain",
+    modality = "language",
+    base_model = "build/pocket/start",
+    model = { script = "llama" },
+    chat_template = "model",
+    adapter = { kind = "none" },
+    objective = { script = "pretrain" },
+    inner = { script = "adamw", options = { beta2 = 0.98, weight_decay = 0.05 } },
+    outer = { script = "sgd" },
+    aggregators = { { script = "mean" } },
+    schedule = { script = "diloco", options = { inner_steps = 500, outer_lr = 1, bits = "32",
+                 ["rate.peak"] = 0.003, ["rate.shape"] = "wsd", ["rate.warmup"] = 100, ["rate.cooldown"] = 3500, ["rate.floor"] = 0.05 } },
+    rounds = 14,
+    batch_tokens = 2048,
+    dataset = { files = { "build/pocket/corpus.jsonl" }, shards = 14,
+                corpora = { { name = "pocket-corpus", licence = "Apache-2.0", share = "1" } } },
+    trust = { tier = "known", admission = { mode = "allow-list" }, replicas = 1, spot_check = 0, challenge_rounds = 2,
+              answer_rounds = 1, checkpoint_every = 1, correction = "refold" },
+    kernel_class = "portable-f32-1",
+    seed_lead = 20,
+    quorum = { trainers = 1, round_ms = 3600000, close_ms = 500, drop_after = 3,
+               grace = { factor = 3, min_ms = 2000, max_ms = 3600000 } },
+    committee = { size = 1, threshold = 1, view_ms = 1000, settle_ms = 200, release_threshold = 1 },
+    payment = { ledger = "local", block_ms = 50, asset = "TNZO", budget = "14", per_round = "1",
+                terms = { trainers = 1, syncers = 0, basis = "accepted" }, expiry_rounds = 20 },
+    limits = { script_memory = 268435456, script_seconds = 60, payload_bytes = 16777216, trainers = 4 },
+  },
+  network = { trainers = 1, syncers = 1 },
+}

@@ -1,0 +1,33 @@
+-- quickstart: the pocket model learns tool calls in sixteen rounds, from conversations of an agent, by LoRA.
+-- rondo local scripts/runs/quickstart.lua
+return {
+  spec = {
+    name = "quickstart",
+    modality = "language",
+    base_model = "models/pocket",
+    model = { script = "llama" },
+    chat_template = "model",
+    adapter = { kind = "lora", rank = 16, alpha = 32, targets = "all-linear" },
+    objective = { script = "chat_sft" },
+    inner = { script = "adamw", options = { weight_decay = 0 } },
+    outer = { script = "sgd" },
+    aggregators = { { script = "mean" } },
+    schedule = { script = "diloco", options = { inner_steps = 25, outer_lr = 1, bits = "4",
+                 ["rate.peak"] = 0.008, ["rate.shape"] = "linear", ["rate.floor"] = 0.05 } },
+    rounds = 16,
+    batch_tokens = 448,
+    dataset = { files = { "data/pocket_tools.jsonl" }, shards = 16,
+                corpora = { { name = "pocket-tools", licence = "Apache-2.0", share = "1" } } },
+    trust = { tier = "known", admission = { mode = "allow-list" }, replicas = 1, spot_check = 0.1, challenge_rounds = 2,
+              answer_rounds = 1, checkpoint_every = 1, correction = "refold" },
+    kernel_class = "portable-f32-1",
+    seed_lead = 20,
+    quorum = { trainers = 3, round_ms = 120000, close_ms = 500, drop_after = 3,
+               grace = { factor = 3, min_ms = 2000, max_ms = 60000 } },
+    committee = { size = 4, threshold = 3, view_ms = 1000, settle_ms = 200, release_threshold = 3 },
+    payment = { ledger = "local", block_ms = 50, asset = "TNZO", budget = "1600000", per_round = "100000",
+                terms = { trainers = 0.8, syncers = 0.2, basis = "accepted" }, expiry_rounds = 20 },
+    limits = { script_memory = 268435456, script_seconds = 60, payload_bytes = 4194304, trainers = 60 },
+  },
+  network = { trainers = 4, syncers = 4, eval = { data = "data/pocket_tools_held_out.jsonl", rows = 400 } },
+}
