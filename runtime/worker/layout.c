@@ -1,0 +1,201 @@
+#include "runtime/worker/layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/graph/execute.h"
+#include "native/numerics/random.h"
+#include "runtime/store/state_object.h"
+
+bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *values, struct error *err)
+{
+    *rank = 0;
+    *values = 1;
+    for (const char *at = axes; *at;) {
+        const char *equals = strchr(at, '=');
+        char *end;
+
+        if (!equals || *rank == 8)
+            return error_set(err, ERROR_SHAPE, NULL, "axes \"%s\" are not name=size, at most eight", axes);
+        dims[*rank] = strtoull(equals + 1, &end, 10);
+        if (end == equals + 1 || (*end && *end != ' ') || __builtin_mul_overflow(*values, dims[*rank], values) ||
+            *values > UINT64_C(1) << 40)
+            return error_set(err, ERROR_SHAPE, NULL, "axes \"%s\" have no usable sizes", axes);
+        ++*rank;
+        at = end + (*end == ' ');
+    }
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct layout_parameter *)a)->name, ((const struct layout_parameter *)b)->name);
+}
+
+bool layout_new(struct layout *l, json_t *meta, struct error *err)
+{
+    json_t *params = json_object_get(meta, "params"), *param;
+    size_t index;
+
+    *l = (struct layout){ .meta = json_incref(meta) };
+    l->parameters = calloc(json_array_size(params) + 1, sizeof *l->parameters);
+    json_array_foreach(params, index, param)
+    {
+        struct layout_parameter *p = &l->parameters[l->count];
+
+        if (!json_is_true(json_object_get(param, "trained")))
+            continue;
+        p->name = json_string_value(json_object_get(param, "name"));
+        p->meta = param;
+        if (!axes_measure(json_string_value(json_object_get(param, "axes")), &p->rank, p->dims, &p->values, err)) {
+            error_at(err, "%s", p->name);
+            layout_free(l);
+            return false;
+        }
+        l->count++;
+    }
+    if (l->count == 0) {
+        layout_free(l);
+        return error_set(err, ERROR_MISSING, "check adapter.targets", "the model and adapter leave nothing to train");
+    }
+    qsort(l->parameters, l->count, sizeof *l->parameters, by_name);
+    for (size_t i = 0; i < l->count; i++) {
+        l->parameters[i].offset = l->values;
+        l->values += l->parameters[i].values;
+    }
+    return true;
+}
+
+void layout_free(struct layout *l)
+{
+    free(l->parameters);
+    json_decref(l->meta);
+    *l = (struct layout){ 0 };
+}
+
+long layout_find(const struct layout *l, const char *name)
+{
+    struct layout_parameter key = { .name = name }, *found = bsearch(&key, l->parameters, l->count, sizeof key, by_name);
+
+    return found ? found - l->parameters : -1;
+}
+
+/* The deviation of a normal init, or a constant in *fill with the result negative. */
+static double init_deviation(const json_t *meta, float *fill, struct error *err)
+{
+    const json_t *init = json_object_get(meta, "init");
+    const char *text = json_string_value(init), *std = json_string_value(json_object_get(init, "std"));
+
+    *fill = 0;
+    if (text && strcmp(text, "zeros") == 0)
+        return -1;
+    if (text && strcmp(text, "ones") == 0) {
+        *fill = 1;
+        return -1;
+    }
+    if (std)
+        return strtod(std, NULL);
+
+    const char *inp = json_string_value(json_object_get(meta, "inp"));
+    unsigned rank;
+    uint64_t dims[8], values;
+
+    if (!inp)
+        return 0.02;
+    if (!axes_measure(inp, &rank, dims, &values, err))
+        return 0;
+    return 1.0 / (double)f32_sqrt((float)values);
+}
+
+bool layout_draw(const json_t *meta, const char *seed, float *values, struct error *err)
+{
+    unsigned rank;
+    uint64_t dims[8], count;
+    float fill;
+    struct error fault = { 0 };
+    double deviation = init_deviation(meta, &fill, &fault);
+
+    if (fault.code != ERROR_NONE) {
+        *err = fault;
+        return false;
+    }
+    if (!axes_measure(json_string_value(json_object_get(meta, "axes")), &rank, dims, &count, err))
+        return false;
+    if (deviation < 0) {
+        for (uint64_t i = 0; i < count; i++)
+            values[i] = fill;
+        return true;
+    }
+
+    struct hasher h;
+    uint32_t key[2], words[4];
+
+    hash_start(&h, "rondo/init");
+    hash_text(&h, seed);
+    hash_text(&h, json_string_value(json_object_get(meta, "name")));
+
+    struct hash digest = hash_end(&h);
+
+    memcpy(key, digest.bytes, sizeof key);
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t counter[4] = { (uint32_t)(i / 4), (uint32_t)(i >> 34), 0, 0 };
+
+        if (i % 4 == 0)
+            philox_block(counter, key, words);
+        values[i] = random_normal(words[i % 4]) * (float)deviation;
+    }
+    return true;
+}
+
+void layout_tensors(const struct layout *l, const float *values, struct named_tensor *out)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const struct layout_parameter *p = &l->parameters[i];
+
+        out[i] = (struct named_tensor){ .name = p->name, .code = CODE_F32, .rank = p->rank, .bytes = values + p->offset };
+        memcpy(out[i].dims, p->dims, sizeof p->dims);
+    }
+}
+
+struct hash layout_root(const struct layout *l, const float *values)
+{
+    struct named_tensor *tensors = calloc(l->count, sizeof *tensors);
+    struct error err = { 0 };
+    struct hash root = { 0 };
+
+    layout_tensors(l, values, tensors);
+    if (!root_of_state(tensors, l->count, &root, &err))
+        abort(); /* the layout is sorted and measured */
+    free(tensors);
+    return root;
+}
+
+bool layout_read(const struct layout *l, const void *bytes, size_t size, float *values, struct error *err)
+{
+    struct state_object state;
+
+    if (!state_decode(bytes, size, &state, err))
+        return false;
+
+    bool ok = state.count == l->count || error_set(err, ERROR_SHAPE, NULL, "a state of %zu tensors where the run trains %zu",
+                                                   state.count, l->count);
+
+    for (size_t i = 0; ok && i < l->count; i++) {
+        const struct layout_parameter *p = &l->parameters[i];
+        const struct named_tensor *t = &state.tensors[i];
+        uint64_t at;
+
+        if (strcmp(t->name, p->name) != 0 || t->code != CODE_F32 || t->rank != p->rank ||
+            memcmp(t->dims, p->dims, p->rank * sizeof *p->dims) != 0) {
+            ok = error_set(err, ERROR_SHAPE, NULL, "tensor %s of the state is not %s as the run trains it", t->name, p->name);
+            break;
+        }
+        memcpy(values + p->offset, t->bytes, (size_t)p->values * sizeof *values);
+        if (!tensor_finite_f32(values + p->offset, p->values, &at))
+            ok = error_set(err, ERROR_NON_FINITE, NULL, "tensor %s of the state holds no finite number at %llu", t->name,
+                           (unsigned long long)at);
+    }
+    state_object_free(&state);
+    return ok;
+}
