@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/seed.h"
+
 
 void batch_free(struct batch *b)
 {
@@ -101,43 +103,22 @@ void batch_of(struct batch *b, const struct batch_rules *rules, const struct exa
             batch_put(b, rules, (int64_t)i, (int64_t)t, examples[i]->ids[t], examples[i]->weights[t]);
 }
 
-/* Fisher-Yates with a stream of its own for each lap; a draw below n is unbiased (rejection). */
+/* The order of a lap: its own stream of the round's seed (runtime/round/seed.h). */
 static void sampler_shuffle(struct sampler *s)
 {
-    uint64_t counter = 0;
+    struct stream stream;
 
     for (size_t i = 0; i < s->count; i++)
         s->order[i] = (uint32_t)i;
-    for (size_t i = s->count; i-- > 1;) {
-        uint32_t bound = (uint32_t)i + 1, limit = UINT32_MAX - UINT32_MAX % bound, draw;
-
-        do {
-            struct hasher h;
-
-            hash_start(&h, "rondo/order");
-            hash_fixed(&h, s->key.bytes, sizeof s->key.bytes);
-            hash_u64(&h, s->lap);
-            hash_u64(&h, counter++);
-            struct hash random = hash_end(&h);
-
-            memcpy(&draw, random.bytes, sizeof draw);
-        } while (draw >= limit);
-
-        uint32_t j = draw % bound, kept = s->order[i];
-
-        s->order[i] = s->order[j];
-        s->order[j] = kept;
-    }
+    stream_start(&stream, s->seed, "rondo/order", s->lap++);
+    stream_shuffle(&stream, s->order, s->count);
     s->at = s->inside = 0;
-    s->lap++;
 }
 
 bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struct examples *const *lists, size_t count,
-                 struct hash seed, const char *did, struct error *err)
+                 struct hash seed, struct error *err)
 {
-    struct hasher h;
-
-    *s = (struct sampler){ .rules = *rules };
+    *s = (struct sampler){ .rules = *rules, .seed = seed };
     for (size_t i = 0; i < count; i++)
         s->count += lists[i]->count;
     if (s->count == 0)
@@ -153,10 +134,6 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
     for (size_t i = 0, at = 0; i < count; i++)
         for (size_t j = 0; j < lists[i]->count; j++)
             s->examples[at++] = &lists[i]->items[j];
-    hash_start(&h, "rondo/order");
-    hash_fixed(&h, seed.bytes, sizeof seed.bytes);
-    hash_text(&h, did);
-    s->key = hash_end(&h);
     sampler_shuffle(s);
     return true;
 }

@@ -1,6 +1,6 @@
 /* batch.h - examples to batches: what a trainer reads in a round, in the order that the seed fixes.
  *
- *     shards of the assignment ── examples ── order(seed, did) ──> step 0 | step 1 | ...        no step depends on another
+ *     shards of the assignment ── examples ── order(seed) ──> step 0 | step 1 | ...        no step depends on another
  *
  * Two kinds of data. A *conversation* example is one row of its batch, padded at its end: as many consecutive examples as fit
  * into `batch_tokens` after padding to a multiple of BATCH_BUCKET, at least one. *Text* examples are one stream, in order, cut
@@ -49,12 +49,12 @@ struct sampler {
     uint32_t *order;                 /* owned */
     size_t count, at, inside;        /* next example, and the next token of it in a stream */
     uint64_t lap;
-    struct hash key;
+    struct hash seed;
 };
 
 /* `lists[count]` are the assigned shards' examples in the assignment's order. Errors: missing (no example). Free with sampler_free. */
 bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struct examples *const *lists, size_t count,
-                 struct hash seed, const char *did, struct error *err);
+                 struct hash seed, struct error *err);
 void sampler_free(struct sampler *s);
 
 /* The next step's batch into `b` (reused). */

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/graph/execute.h"
 #include "native/numerics/random.h"
-#include "runtime/store/state_object.h"
 
 bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *values, struct error *err)
 {
@@ -169,33 +167,4 @@ struct hash layout_root(const struct layout *l, const float *values)
         abort(); /* the layout is sorted and measured */
     free(tensors);
     return root;
-}
-
-bool layout_read(const struct layout *l, const void *bytes, size_t size, float *values, struct error *err)
-{
-    struct state_object state;
-
-    if (!state_decode(bytes, size, &state, err))
-        return false;
-
-    bool ok = state.count == l->count || error_set(err, ERROR_SHAPE, NULL, "a state of %zu tensors where the run trains %zu",
-                                                   state.count, l->count);
-
-    for (size_t i = 0; ok && i < l->count; i++) {
-        const struct layout_parameter *p = &l->parameters[i];
-        const struct named_tensor *t = &state.tensors[i];
-        uint64_t at;
-
-        if (strcmp(t->name, p->name) != 0 || t->code != CODE_F32 || t->rank != p->rank ||
-            memcmp(t->dims, p->dims, p->rank * sizeof *p->dims) != 0) {
-            ok = error_set(err, ERROR_SHAPE, NULL, "tensor %s of the state is not %s as the run trains it", t->name, p->name);
-            break;
-        }
-        memcpy(values + p->offset, t->bytes, (size_t)p->values * sizeof *values);
-        if (!tensor_finite_f32(values + p->offset, p->values, &at))
-            ok = error_set(err, ERROR_NON_FINITE, NULL, "tensor %s of the state holds no finite number at %llu", t->name,
-                           (unsigned long long)at);
-    }
-    state_object_free(&state);
-    return ok;
 }

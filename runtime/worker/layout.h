@@ -56,7 +56,4 @@ void layout_tensors(const struct layout *l, const float *values, struct named_te
 /* The state root of `values`. */
 struct hash layout_root(const struct layout *l, const float *values);
 
-/* A state object's bytes back into an array; refuses other names, shapes and types, and non-finite values. */
-bool layout_read(const struct layout *l, const void *bytes, size_t size, float *values, struct error *err);
-
 #endif

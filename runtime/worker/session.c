@@ -1,0 +1,391 @@
+#include "runtime/worker/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/kernel/pool.h"
+#include "runtime/store/object.h"
+#include "runtime/worker/step.h"
+
+#define SHARD_LIMIT (UINT64_C(1) << 30)
+#define SHARD_MEDIA "application/vnd.rondo.shard+jsonl"
+
+static const char *const role_fields[] = { "model", "objective", "inner", "outer", "schedule" };
+
+/* Collects the script and every import of the spec as candidates. */
+static bool read_script(struct session *s, json_t *entry, const char *field, struct session_script *out, struct error *err)
+{
+    json_t *texts = json_object_get(s->job, "scripts"), *imports = json_object_get(s->spec, "imports"), *cid;
+    json_t *own = json_object_get(texts, json_string_value(json_object_get(entry, "script")));
+    const char *name;
+    size_t count = 0;
+
+    if (!own)
+        return error_set(err, ERROR_MISSING, NULL, "the script of %s is not here", field);
+    out->files = calloc(json_object_size(imports) + 1, sizeof *out->files);
+    out->files[count++] = (struct script_file){ json_string_value(json_object_get(own, "name")),
+                                                json_string_value(json_object_get(own, "source")),
+                                                json_string_length(json_object_get(own, "source")) };
+    json_object_foreach(imports, name, cid)
+    {
+        json_t *text = json_object_get(texts, json_string_value(cid));
+
+        if (!text)
+            return error_set(err, ERROR_MISSING, NULL, "the import %s is not here", name);
+        out->files[count++] = (struct script_file){ name, json_string_value(json_object_get(text, "source")),
+                                                    json_string_length(json_object_get(text, "source")) };
+    }
+    out->bundle = (struct script_bundle){ out->files, count, json_object_get(entry, "options") };
+    return true;
+}
+
+static bool read_scripts(struct session *s, struct error *err)
+{
+    json_t *list = json_object_get(s->spec, "aggregators"), *entry;
+    size_t index;
+
+    for (size_t i = 0; i < sizeof role_fields / sizeof *role_fields; i++)
+        if (!read_script(s, json_object_get(s->spec, role_fields[i]), role_fields[i], &s->scripts[i], err))
+            return false;
+    json_array_foreach(list, index, entry)
+    {
+        if (index == sizeof s->aggregators / sizeof *s->aggregators)
+            return error_set(err, ERROR_LIMIT, NULL, "more than %zu aggregators", index);
+        if (!read_script(s, entry, "aggregators", &s->aggregators[index], err))
+            return false;
+        s->aggregator_count++;
+    }
+    return true;
+}
+
+static bool read_text(struct session *s, struct error *err)
+{
+    const char *given = json_string_value(json_object_get(s->job, "template")), *own = model_source_template(s->model);
+    const char *source = given ? given : own;
+
+    s->tokenizer = model_source_tokenizer(s->model, err);
+    if (!s->tokenizer)
+        return false;
+    if (source) {
+        s->template = template_new(source, strlen(source), err);
+        if (!s->template)
+            return error_at(err, "chat template");
+    }
+    s->variables = json_incref(model_source_variables(s->model));
+
+    uint32_t size = tokenizer_size(s->tokenizer);
+    struct buffer text = { 0 };
+
+    s->token_bytes = calloc(size, sizeof *s->token_bytes);
+    for (uint32_t id = 0; id < size; id++) {
+        struct error ignored = { 0 };
+
+        buffer_clear(&text);
+        if (tokenizer_decode(s->tokenizer, &id, 1, true, &text, &ignored)) /* ids without a token stay 0 */
+            s->token_bytes[id] = (float)text.size;
+    }
+    buffer_free(&text);
+    s->rules = (struct batch_rules){ .token_bytes = s->token_bytes,
+                                     .batch_tokens = json_integer_value(json_object_get(s->spec, "batch_tokens")),
+                                     .context = json_integer_value(json_object_get(s->spec, "context")) };
+    return true;
+}
+
+static bool trace_model(struct session *s, int64_t rows, int64_t time, bool training, struct script_trace *out, struct error *err)
+{
+    json_t *adapter = json_object_get(s->spec, "adapter");
+    bool lora = strcmp(json_string_value(json_object_get(adapter, "kind")), "lora") == 0;
+    int64_t rank = lora ? json_integer_value(json_object_get(adapter, "rank")) : 0;
+    static const char *const attention[] = { "q_proj", "k_proj", "v_proj", "o_proj" };
+    bool some = lora && strcmp(json_string_value(json_object_get(adapter, "targets")), "attention") == 0;
+    struct script_model_request request = {
+        .config = model_source_config(s->model),
+        .rows = rows,
+        .time = time,
+        .rank = rank,
+        .scale = lora ? (double)json_integer_value(json_object_get(adapter, "alpha")) / (double)rank : 0,
+        .targets = some ? attention : NULL,
+        .target_count = some ? 4 : 0,
+        .train_all = !lora,
+        .training = training,
+    };
+
+    return script_trace_model(&s->scripts[SESSION_MODEL].bundle, &request, &s->limits, out, err);
+}
+
+static json_t *layout_metas(const struct layout *l)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append(list, l->parameters[i].meta);
+    return list;
+}
+
+static bool read_layout(struct session *s, struct error *err)
+{
+    struct script_trace trace;
+
+    if (!trace_model(s, 1, BATCH_BUCKET, true, &trace, err))
+        return error_at(err, "model");
+
+    bool ok = layout_new(&s->layout, trace.meta, err);
+
+    script_trace_free(&trace);
+    if (!ok)
+        return false;
+
+    json_t *metas = layout_metas(&s->layout);
+
+    ok = (script_trace_optimiser(&s->scripts[SESSION_INNER].bundle, metas, false, &s->limits, &s->inner, err) || error_at(err, "inner")) &&
+         (script_trace_optimiser(&s->scripts[SESSION_OUTER].bundle, metas, true, &s->limits, &s->outer, err) || error_at(err, "outer"));
+    json_decref(metas);
+    s->frozen = calloc(json_array_size(json_object_get(s->layout.meta, "params")) + 1, sizeof *s->frozen);
+    return ok;
+}
+
+struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err)
+{
+    struct session *s = calloc(1, sizeof *s);
+    json_t *limits;
+
+    s->job = json_incref(job);
+    s->spec = json_object_get(job, "spec");
+    s->run = json_string_value(json_object_get(job, "run"));
+    s->blocks = *blocks;
+    s->pool = pool;
+    limits = json_object_get(s->spec, "limits");
+    s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
+    s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
+    s->model = model_source_open(json_string_value(json_object_get(job, "model")), err);
+    if (s->model && read_text(s, err) && read_scripts(s, err) && read_layout(s, err))
+        return s;
+    session_free(s);
+    return NULL;
+}
+
+static void script_free(struct session_script *script)
+{
+    free(script->files);
+}
+
+void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->step_count; i++) {
+        struct session_step *step = s->steps[i];
+
+        executor_free(step->executor);
+        graph_free(step->graph);
+        script_trace_free(&step->model);
+        script_trace_free(&step->objective);
+        free(step);
+    }
+    free(s->steps);
+    for (size_t i = 0; i < s->shard_count; i++) {
+        examples_free(&s->shards[i]->examples);
+        rows_free(&s->shards[i]->rows);
+        buffer_free(&s->shards[i]->bytes);
+        free(s->shards[i]);
+    }
+    free(s->shards);
+    if (s->frozen)
+        for (size_t i = 0; i < json_array_size(json_object_get(s->layout.meta, "params")); i++)
+            free(s->frozen[i]);
+    free(s->frozen);
+    script_trace_free(&s->inner);
+    script_trace_free(&s->outer);
+    layout_free(&s->layout);
+    for (size_t i = 0; i < sizeof s->scripts / sizeof *s->scripts; i++)
+        script_free(&s->scripts[i]);
+    for (size_t i = 0; i < sizeof s->aggregators / sizeof *s->aggregators; i++)
+        script_free(&s->aggregators[i]);
+    free(s->token_bytes);
+    json_decref(s->variables);
+    template_free(s->template);
+    tokenizer_free(s->tokenizer);
+    model_source_close(s->model);
+    json_decref(s->job);
+    free(s);
+}
+
+static bool read_shard(struct session *s, struct session_shard *shard, struct error *err)
+{
+    struct conversation_format format = {
+        .tokenizer = s->tokenizer,
+        .template = s->template,
+        .variables = s->variables,
+        .options = { 2026, 1, 1 },
+        .context = (size_t)s->rules.context,
+    };
+    char name[CID_TEXT];
+
+    if (!object_get(&s->blocks, shard->id, SHARD_MEDIA, SHARD_LIMIT, &shard->bytes, err) ||
+        !rows_of(&shard->rows, cid_text(shard->id, name), (const char *)shard->bytes.bytes, shard->bytes.size, err))
+        return false;
+    for (size_t i = 0; i < shard->rows.count; i++) {
+        json_t *row = i == 0 ? rows_read(&shard->rows, 0, err) : NULL;
+
+        if (i == 0 && !row)
+            return false;
+        if (i == 0)
+            shard->stream = !json_object_get(row, "messages");
+        json_decref(row);
+        /* a stream is cut into rows of the context later: its documents may be longer */
+        format.context = shard->stream ? SIZE_MAX : (size_t)s->rules.context;
+        if (!conversation_examples(&format, &shard->rows, i, &shard->examples, &shard->counts, err))
+            return false;
+    }
+    return true;
+}
+
+const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err)
+{
+    for (size_t i = 0; i < s->shard_count; i++)
+        if (hash_equal(s->shards[i]->id, id))
+            return s->shards[i];
+
+    struct session_shard *shard = calloc(1, sizeof *shard);
+
+    shard->id = id;
+    if (!read_shard(s, shard, err)) {
+        examples_free(&shard->examples);
+        rows_free(&shard->rows);
+        buffer_free(&shard->bytes);
+        free(shard);
+        return NULL;
+    }
+    s->shards = realloc(s->shards, (s->shard_count + 1) * sizeof *s->shards);
+    s->shards[s->shard_count++] = shard;
+    return shard;
+}
+
+/* Outputs `p.X` and `s.X.Y` take the place of the inputs they update. */
+static struct executor *make_executor(struct session *s, const struct graph *g, struct error *err)
+{
+    struct executor_alias *aliases = calloc(g->output_count + 1, sizeof *aliases);
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        const char *name = graph_text(g, g->outputs[i].name);
+        uint32_t place;
+
+        if (strncmp(name, "p.", 2) == 0)
+            name += 2;
+        else if (strncmp(name, "s.", 2) != 0)
+            continue;
+        if (graph_bound_find(g, name, &place) != GRAPH_NONE)
+            aliases[count++] = (struct executor_alias){ i, place };
+    }
+
+    struct executor *ex = executor_new(g, &(struct executor_options){ .pool = s->pool, .aliases = aliases, .alias_count = count }, err);
+
+    free(aliases);
+    return ex;
+}
+
+static bool make_step(struct session *s, struct session_step *step, struct error *err)
+{
+    struct step_parts parts = { .model = &step->model, .objective = &step->objective, .optimiser = &s->inner, .layout = &s->layout,
+                                .clip = step->clip };
+    json_t *axes;
+
+    if (!trace_model(s, step->rows, step->time, !step->evaluation, &step->model, err))
+        return error_at(err, "model");
+    if (step->evaluation) {
+        step->graph = step_evaluation_graph(&step->model, err);
+    } else {
+        axes = json_object_get(step->model.meta, "axes");
+
+        struct script_objective_request request = {
+            .batch = step->rows,
+            .time = step->time,
+            .vocab = json_integer_value(json_object_get(axes, "vocab")),
+            .embed = json_integer_value(json_object_get(axes, "embed")),
+        };
+
+        if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &step->objective, err))
+            return error_at(err, "objective");
+        step->graph = step_graph(&parts, err);
+    }
+    step->executor = step->graph ? make_executor(s, step->graph, err) : NULL;
+    return step->executor != NULL;
+}
+
+static void step_free(struct session_step *step)
+{
+    graph_free(step->graph);
+    script_trace_free(&step->model);
+    script_trace_free(&step->objective);
+    free(step);
+}
+
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip, struct error *err)
+{
+    for (size_t i = 0; i < s->step_count; i++) {
+        struct session_step *step = s->steps[i];
+
+        if (step->rows == rows && step->time == time && step->evaluation == evaluation && step->clip == clip)
+            return step;
+    }
+
+    struct session_step *step = calloc(1, sizeof *step);
+
+    step->rows = rows;
+    step->time = time;
+    step->evaluation = evaluation;
+    step->clip = clip;
+    if (!make_step(s, step, err)) {
+        step_free(step);
+        return NULL;
+    }
+    s->steps = realloc(s->steps, (s->step_count + 1) * sizeof *s->steps);
+    s->steps[s->step_count++] = step;
+    return step;
+}
+
+bool session_genesis(struct session *s, float *values, struct error *err)
+{
+    for (size_t i = 0; i < s->layout.count; i++) {
+        const struct layout_parameter *p = &s->layout.parameters[i];
+        bool ok = model_source_has(s->model, p->name) ? model_source_read(s->model, p->name, values + p->offset, p->values, err)
+                                                      : layout_draw(p->meta, s->run, values + p->offset, err);
+
+        if (!ok)
+            return error_at(err, "%s", p->name);
+    }
+    return true;
+}
+
+const float *session_weight(struct session *s, const char *name, struct error *err)
+{
+    json_t *params = json_object_get(s->layout.meta, "params"), *param;
+    size_t index;
+
+    json_array_foreach(params, index, param)
+    {
+        unsigned rank;
+        uint64_t dims[8], values;
+
+        if (strcmp(json_string_value(json_object_get(param, "name")), name) != 0)
+            continue;
+        if (s->frozen[index])
+            return s->frozen[index];
+        if (!axes_measure(json_string_value(json_object_get(param, "axes")), &rank, dims, &values, err))
+            return NULL;
+        s->frozen[index] = malloc((size_t)values * sizeof(float) + 1);
+        if (!s->frozen[index]) {
+            error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
+            return NULL;
+        }
+        if (!model_source_read(s->model, name, s->frozen[index], values, err)) {
+            free(s->frozen[index]);
+            s->frozen[index] = NULL;
+            return NULL;
+        }
+        return s->frozen[index];
+    }
+    error_set(err, ERROR_MISSING, NULL, "the model has no parameter %s", name);
+    return NULL;
+}

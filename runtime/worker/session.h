@@ -1,0 +1,93 @@
+/* session.h - what a worker keeps of one run between jobs: model, data, scripts, traces and executors.
+ *
+ *     open job ── spec, scripts, model folder ──> session ── train, fold, replay, evaluate
+ *
+ * Weights are read when the first job needs them; traces and executors are made once for each shape and kept.
+ */
+#ifndef RONDO_WORKER_SESSION_H
+#define RONDO_WORKER_SESSION_H
+
+#include "native/graph/execute.h"
+#include "native/model/source.h"
+#include "native/text/conversation.h"
+#include "runtime/script/host.h"
+#include "runtime/store/block.h"
+#include "runtime/worker/batch.h"
+#include "runtime/worker/layout.h"
+
+struct pool;
+
+/* A spec's script with everything it may import. */
+struct session_script {
+    struct script_file *files; /* owned list of borrowed texts */
+    struct script_bundle bundle;
+};
+
+struct session_shard {
+    struct hash id;
+    struct buffer bytes;
+    struct rows rows;
+    struct examples examples;
+    struct conversation_counts counts;
+    bool stream;
+};
+
+/* The executor of one shape; `shape.graph` names its inputs. */
+struct session_step {
+    int64_t rows, time;
+    bool evaluation;
+    double clip;
+    struct script_trace model, objective;
+    struct graph *graph;
+    struct executor *executor;
+};
+
+struct session {
+    json_t *job;  /* owned: the open job; spec, scripts, options point into it */
+    json_t *spec; /* borrowed */
+    const char *run;
+    struct block_store blocks;
+    struct pool *pool;
+    struct script_limits limits;
+
+    struct model_source *model;
+    struct tokenizer *tokenizer;
+    struct template *template;
+    json_t *variables;
+    float *token_bytes;
+    struct batch_rules rules; /* `stream` is the shard's */
+
+    struct session_script scripts[5]; /* by enum session_role */
+    struct session_script aggregators[8];
+    size_t aggregator_count;
+
+    struct layout layout;
+    struct script_trace inner, outer; /* optimisers over the layout */
+    float **frozen;                   /* base weights by place in the model meta's params, NULL where trained or unread */
+
+    struct session_shard **shards;
+    size_t shard_count;
+    struct session_step **steps;
+    size_t step_count;
+};
+
+enum session_role { SESSION_MODEL, SESSION_OBJECTIVE, SESSION_INNER, SESSION_OUTER, SESSION_SCHEDULE };
+
+/* `job`: { run, spec, model: path, template: text | null, scripts: { CID: { name, source } } }. Takes no reference from the caller.
+ * NULL with `err`. */
+struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err);
+void session_free(struct session *s);
+
+/* The shard's examples, read from its object once. Borrowed. */
+const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err);
+
+/* The executor for this shape; made at the first call. Borrowed. */
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip, struct error *err);
+
+/* The run's first trained values: of the model's file where it has them, else drawn from the run id. */
+bool session_genesis(struct session *s, float *values, struct error *err);
+
+/* The data of a frozen parameter for binding; NULL with `err`. Borrowed. */
+const float *session_weight(struct session *s, const char *name, struct error *err);
+
+#endif
