@@ -60,10 +60,10 @@ static bool read_scripts(struct session *s, struct error *err)
 
 static bool read_text(struct session *s, struct error *err)
 {
-    const char *given = json_string_value(json_object_get(s->job, "template")), *own = model_source_template(s->model);
+    const char *given = json_string_value(json_object_get(s->job, "template")), *own = model_chat_template(s->model);
     const char *source = given ? given : own;
 
-    s->tokenizer = model_source_tokenizer(s->model, err);
+    s->tokenizer = model_tokenizer(s->model, err);
     if (!s->tokenizer)
         return false;
     if (source) {
@@ -71,7 +71,7 @@ static bool read_text(struct session *s, struct error *err)
         if (!s->template)
             return error_at(err, "chat template");
     }
-    s->variables = json_incref(model_source_variables(s->model));
+    s->variables = json_deep_copy(model_template_variables(s->model));
 
     uint32_t size = tokenizer_size(s->tokenizer);
     struct buffer text = { 0 };
@@ -99,7 +99,7 @@ static bool trace_model(struct session *s, int64_t rows, int64_t time, bool trai
     static const char *const attention[] = { "q_proj", "k_proj", "v_proj", "o_proj" };
     bool some = lora && strcmp(json_string_value(json_object_get(adapter, "targets")), "attention") == 0;
     struct script_model_request request = {
-        .config = model_source_config(s->model),
+        .config = (json_t *)(uintptr_t)model_config(s->model),
         .rows = rows,
         .time = time,
         .rank = rank,
@@ -157,11 +157,28 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
-    s->model = model_source_open(json_string_value(json_object_get(job, "model")), err);
+    s->model = model_open(json_string_value(json_object_get(job, "model")), err);
     if (s->model && read_text(s, err) && read_scripts(s, err) && read_layout(s, err))
         return s;
     session_free(s);
     return NULL;
+}
+
+static void step_free(struct session_step *step)
+{
+    executor_free(step->executor);
+    graph_free(step->graph);
+    script_trace_free(&step->model);
+    script_trace_free(&step->objective);
+    free(step);
+}
+
+static void shard_free(struct session_shard *shard)
+{
+    examples_free(&shard->examples);
+    rows_free(&shard->rows);
+    buffer_free(&shard->bytes);
+    free(shard);
 }
 
 static void script_free(struct session_script *script)
@@ -173,22 +190,11 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->step_count; i++) {
-        struct session_step *step = s->steps[i];
-
-        executor_free(step->executor);
-        graph_free(step->graph);
-        script_trace_free(&step->model);
-        script_trace_free(&step->objective);
-        free(step);
-    }
+    for (size_t i = 0; i < s->step_count; i++)
+        step_free(s->steps[i]);
     free(s->steps);
-    for (size_t i = 0; i < s->shard_count; i++) {
-        examples_free(&s->shards[i]->examples);
-        rows_free(&s->shards[i]->rows);
-        buffer_free(&s->shards[i]->bytes);
-        free(s->shards[i]);
-    }
+    for (size_t i = 0; i < s->shard_count; i++)
+        shard_free(s->shards[i]);
     free(s->shards);
     if (s->frozen)
         for (size_t i = 0; i < json_array_size(json_object_get(s->layout.meta, "params")); i++)
@@ -205,7 +211,7 @@ void session_free(struct session *s)
     json_decref(s->variables);
     template_free(s->template);
     tokenizer_free(s->tokenizer);
-    model_source_close(s->model);
+    model_close(s->model);
     json_decref(s->job);
     free(s);
 }
@@ -250,10 +256,7 @@ const struct session_shard *session_shard(struct session *s, struct hash id, str
 
     shard->id = id;
     if (!read_shard(s, shard, err)) {
-        examples_free(&shard->examples);
-        rows_free(&shard->rows);
-        buffer_free(&shard->bytes);
-        free(shard);
+        shard_free(shard);
         return NULL;
     }
     s->shards = realloc(s->shards, (s->shard_count + 1) * sizeof *s->shards);
@@ -313,14 +316,6 @@ static bool make_step(struct session *s, struct session_step *step, struct error
     return step->executor != NULL;
 }
 
-static void step_free(struct session_step *step)
-{
-    graph_free(step->graph);
-    script_trace_free(&step->model);
-    script_trace_free(&step->objective);
-    free(step);
-}
-
 const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip, struct error *err)
 {
     for (size_t i = 0; i < s->step_count; i++) {
@@ -345,12 +340,23 @@ const struct session_step *session_step(struct session *s, int64_t rows, int64_t
     return step;
 }
 
+static bool read_weight(struct session *s, const char *name, float *out, uint64_t values, struct error *err)
+{
+    const struct tensor *t = model_find(s->model, name);
+
+    if (t && tensor_values(t) != values)
+        return error_set(err, ERROR_SHAPE, "config.json and the weights do not belong together",
+                         "%s has %llu values in the file, %llu in the model", name, (unsigned long long)tensor_values(t),
+                         (unsigned long long)values);
+    return model_read_tensor(s->model, name, out, err);
+}
+
 bool session_genesis(struct session *s, float *values, struct error *err)
 {
     for (size_t i = 0; i < s->layout.count; i++) {
         const struct layout_parameter *p = &s->layout.parameters[i];
-        bool ok = model_source_has(s->model, p->name) ? model_source_read(s->model, p->name, values + p->offset, p->values, err)
-                                                      : layout_draw(p->meta, s->run, values + p->offset, err);
+        bool ok = model_find(s->model, p->name) ? read_weight(s, p->name, values + p->offset, p->values, err)
+                                                : layout_draw(p->meta, s->run, values + p->offset, err);
 
         if (!ok)
             return error_at(err, "%s", p->name);
@@ -379,7 +385,7 @@ const float *session_weight(struct session *s, const char *name, struct error *e
             error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
             return NULL;
         }
-        if (!model_source_read(s->model, name, s->frozen[index], values, err)) {
+        if (!read_weight(s, name, s->frozen[index], (uint64_t)values, err)) {
             free(s->frozen[index]);
             s->frozen[index] = NULL;
             return NULL;

@@ -1,0 +1,30 @@
+/* folding.h - outer steps: payloads of a round, aggregated and applied to the outer state.
+ *
+ *     outer state object ── values, optimiser state
+ *         for each round of the request, ascending:
+ *             payloads (ascending DID) ─ decode ─ u [peer n] ─ aggregator, ... ─ update [n] ─ outer optimiser ─> values, state
+ *     outer state object of every round, stored as it is made
+ *
+ * One outer state object holds the trained parameters and the outer optimiser's slots (states.h); its CID is `outer` in records, the
+ * root over the parameters alone is `state`.
+ */
+#ifndef RONDO_WORKER_FOLDING_H
+#define RONDO_WORKER_FOLDING_H
+
+#include "runtime/worker/states.h"
+
+/* The first outer state: { outer, state }, stored. New reference; NULL with `err`. */
+json_t *folding_genesis(struct session *s, struct error *err);
+
+/* `request` as runtime/round/fold.h has it; `payloads` maps the CID of each contribution to that of its payload.
+ * The result { aggregate, steps: [ { round, outer, state } ], telemetry: { norm } } is a new reference. NULL with `err`, whose code is why the
+ * round cannot be folded (script: a failed check; non_finite; shape; ...). */
+json_t *folding_run(struct session *s, const json_t *request, const json_t *payloads, struct error *err);
+
+/* Values of a stored outer state: n floats. */
+bool folding_values(struct session *s, struct hash outer, float *values, struct error *err);
+
+/* The layout as tensors over `values`, for the payload codec. The caller frees the list. */
+struct tensor *folding_tensors(const struct layout *l, float *values);
+
+#endif

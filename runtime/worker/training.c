@@ -1,0 +1,206 @@
+#include "runtime/worker/training.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool training_new(struct training *t, struct session *s, float *values, double clip, struct error *err)
+{
+    *t = (struct training){ .session = s, .values = values, .clip = clip };
+    return states_new(&t->states, s, &s->inner, values, err);
+}
+
+void training_free(struct training *t)
+{
+    for (size_t i = 0; i < t->bound_count; i++) {
+        free(t->bound[i].inputs);
+        free(t->bound[i].fields);
+        free(t->bound[i].outputs);
+    }
+    free(t->bound);
+    states_free(&t->states);
+    *t = (struct training){ 0 };
+}
+
+/* Where an input's data lies; a field of the batch is named in *field instead. */
+static bool bind_input(struct session *s, const float *values, const char *name, const void **data, const char **field,
+                       struct error *err)
+{
+    static const char *const model_fields[] = { "ids", "position", "segment", "real" };
+    long place = layout_find(&s->layout, name);
+
+    *data = NULL;
+    *field = NULL;
+    if (place >= 0) {
+        *data = values + s->layout.parameters[place].offset;
+        return true;
+    }
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(name, model_fields[i]) == 0)
+            *field = model_fields[i];
+    if (!*field && strncmp(name, "b.", 2) == 0)
+        *field = name + 2;
+    if (*field)
+        return true;
+    *data = session_weight(s, name, err);
+    return *data != NULL;
+}
+
+static bool bind_step(struct training *t, const struct session_step *step, struct training_bound *b, struct error *err)
+{
+    const struct graph *g = step->graph;
+
+    *b = (struct training_bound){ .step = step };
+    b->inputs = calloc(g->bound_count + 1, sizeof *b->inputs);
+    b->fields = calloc(g->bound_count + 1, sizeof *b->fields);
+    b->outputs = calloc(g->output_count + 1, sizeof *b->outputs);
+    for (uint32_t i = 0; i < g->bound_count; i++) {
+        const char *name = graph_text(g, g->nodes[g->bound[i]].name);
+
+        if (strcmp(name, "lr") == 0)
+            b->inputs[i] = &t->lr;
+        else if (strcmp(name, "b.progress") == 0)
+            b->inputs[i] = &t->progress;
+        else if (strncmp(name, "s.", 2) == 0)
+            b->inputs[i] = states_find(&t->states, name);
+        else if (!bind_input(t->session, t->values, name, &b->inputs[i], &b->fields[i], err))
+            return false;
+    }
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        const char *name = graph_text(g, g->outputs[i].name);
+
+        if (strcmp(name, "loss") == 0)
+            b->outputs[i] = &t->loss;
+        else if (strcmp(name, "norm") == 0)
+            b->outputs[i] = &t->norm;
+        else if (strncmp(name, "p.", 2) == 0)
+            b->outputs[i] = t->values + t->session->layout.parameters[layout_find(&t->session->layout, name + 2)].offset;
+        else if (strncmp(name, "s.", 2) == 0)
+            b->outputs[i] = states_find(&t->states, name);
+    }
+    return true;
+}
+
+static struct training_bound *find_bound(struct training *t, int64_t rows, int64_t time, struct error *err)
+{
+    for (size_t i = 0; i < t->bound_count; i++)
+        if (t->bound[i].step->rows == rows && t->bound[i].step->time == time)
+            return &t->bound[i];
+
+    const struct session_step *step = session_step(t->session, rows, time, false, t->clip, err);
+
+    if (!step)
+        return NULL;
+    t->bound = realloc(t->bound, (t->bound_count + 1) * sizeof *t->bound);
+    if (!bind_step(t, step, &t->bound[t->bound_count++], err))
+        return NULL;
+    return &t->bound[t->bound_count - 1];
+}
+
+static void fill_fields(const struct training_bound *b, const struct batch *batch)
+{
+    for (uint32_t i = 0; i < b->step->graph->bound_count; i++)
+        if (b->fields[i])
+            b->inputs[i] = batch_field(batch, b->fields[i]);
+}
+
+bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err)
+{
+    struct training_bound *b = find_bound(t, batch->rows, batch->time, err);
+    uint64_t at;
+
+    if (!b)
+        return false;
+    fill_fields(b, batch);
+    t->lr = (float)lr;
+    t->progress = (float)progress;
+    if (!executor_run(b->step->executor, b->inputs, b->outputs, &t->random, err))
+        return false;
+    if (!tensor_finite_f32(&t->loss, 1, &at) || !tensor_finite_f32(&t->norm, 1, &at)) {
+        error_set(err, ERROR_NON_FINITE, batch->trained ? "lower the learning rate" : "no token of the batch is trained: see rondo data preview",
+                  "the %s is not finite", tensor_finite_f32(&t->loss, 1, &at) ? "gradient's norm" : "loss");
+        return error_at(err, "step %llu", (unsigned long long)t->random.step);
+    }
+    t->random.step++;
+    return true;
+}
+
+struct hash training_root(const struct training *t)
+{
+    size_t count;
+    struct named_tensor *tensors = states_tensors(&t->states, &t->session->layout, t->values, &count);
+    struct error err = { 0 };
+    struct hash root = { 0 };
+
+    if (!root_of_state(tensors, count, &root, &err))
+        abort(); /* names are distinct and sorted, sizes were measured */
+    free(tensors);
+    return root;
+}
+
+struct hash batch_root(const struct batch *b)
+{
+    static const struct {
+        const char *name;
+        enum tensor_code code;
+    } fields[] = { { "bytes", CODE_F32 },   { "ids", CODE_I32 },    { "mask", CODE_F32 },   { "position", CODE_I32 },
+                   { "real", CODE_F32 },    { "scored", CODE_F32 }, { "segment", CODE_I32 } };
+    enum { FIELDS = sizeof fields / sizeof *fields };
+    struct named_tensor tensors[FIELDS];
+    struct error err = { 0 };
+    struct hash root = { 0 };
+
+    for (size_t i = 0; i < FIELDS; i++)
+        tensors[i] = (struct named_tensor){ .name = fields[i].name,
+                                            .code = fields[i].code,
+                                            .rank = 2,
+                                            .dims = { (uint64_t)b->rows, (uint64_t)b->time },
+                                            .bytes = batch_field(b, fields[i].name) };
+    if (!root_of_state(tensors, FIELDS, &root, &err))
+        abort();
+    return root;
+}
+
+bool evaluate_batch(struct session *s, const float *values, const struct batch *b, struct evaluation *sum, bool *row_exact,
+                    struct error *err)
+{
+    const struct session_step *step = session_step(s, b->rows, b->time, true, 0, err);
+
+    if (!step)
+        return false;
+
+    const struct graph *g = step->graph;
+    size_t count = (size_t)(b->rows * b->time);
+    const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
+    float *logprobs = malloc(count * sizeof *logprobs), *best = malloc(count * sizeof *best);
+    bool ok = true;
+
+    for (uint32_t i = 0; ok && i < g->bound_count; i++) {
+        const char *field;
+
+        ok = bind_input(s, values, graph_text(g, g->nodes[g->bound[i]].name), &inputs[i], &field, err);
+        if (field)
+            inputs[i] = batch_field(b, field);
+    }
+
+    void *outputs[2] = { logprobs, best };
+
+    ok = ok && executor_run(step->executor, inputs, outputs, NULL, err);
+    for (int64_t row = 0; ok && row < b->rows; row++) {
+        bool exact = true;
+
+        for (size_t i = (size_t)(row * b->time); i < (size_t)((row + 1) * b->time); i++)
+            if (b->mask[i] > 0) {
+                sum->loss -= (double)b->mask[i] * (double)logprobs[i];
+                sum->weight += (double)b->mask[i];
+                exact = exact && best[i] == 1;
+            }
+        sum->rows++;
+        sum->exact += exact;
+        if (row_exact)
+            row_exact[row] = exact;
+    }
+    free(inputs);
+    free(logprobs);
+    free(best);
+    return ok;
+}

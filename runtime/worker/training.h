@@ -1,0 +1,53 @@
+/* training.h - inner steps: a trainer's values and optimiser state, moved on step by step over the executors of a session.
+ *
+ *     struct training t;
+ *     training_new(&t, session, values, clip, err);        values: n floats, changed in place
+ *     training_step(&t, &batch, lr, progress, err);        t.loss, t.norm
+ *     training_root(&t)                                    what the next step reads
+ */
+#ifndef RONDO_WORKER_TRAINING_H
+#define RONDO_WORKER_TRAINING_H
+
+#include "runtime/worker/states.h"
+
+/* A shape's executor with the memory of this training. */
+struct training_bound {
+    const struct session_step *step;
+    const void **inputs; /* NULL where a batch field goes */
+    const char **fields; /* the name of that field in the batch */
+    void **outputs;
+};
+
+struct training {
+    struct session *session;
+    float *values; /* borrowed */
+    double clip;
+    struct states states;
+    struct training_bound *bound;
+    size_t bound_count;
+    struct executor_random random; /* the caller sets seed and round; step is counted */
+    float lr, progress, loss, norm;
+};
+
+bool training_new(struct training *t, struct session *s, float *values, double clip, struct error *err);
+void training_free(struct training *t);
+
+/* One step. Errors: non_finite (the loss: "step 12: the loss is not finite"), those of tracing a new shape. */
+bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err);
+
+/* State root over values and optimiser state. */
+struct hash training_root(const struct training *t);
+
+/* State root of a batch's arrays. */
+struct hash batch_root(const struct batch *b);
+
+/* Loss over evaluation rows: sums of -logprob over trained tokens, and rows whose every trained token is the arg max. */
+struct evaluation {
+    double loss; /* Σ over rows of -Σ weight · logprob, in ascending order */
+    double weight;
+    uint64_t rows, exact;
+};
+bool evaluate_batch(struct session *s, const float *values, const struct batch *b, struct evaluation *sum, bool *row_exact,
+                    struct error *err);
+
+#endif
