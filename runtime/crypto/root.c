@@ -5,9 +5,9 @@
 static const struct {
     const char *name;
     size_t size;
-} codes[TENSOR_CODES] = {
-    [TENSOR_F32] = { "f32", 4 }, [TENSOR_I32] = { "i32", 4 }, [TENSOR_F64] = { "f64", 8 }, [TENSOR_BF16] = { "bf16", 2 },
-    [TENSOR_F16] = { "f16", 2 }, [TENSOR_I8] = { "i8", 1 },   [TENSOR_U8] = { "u8", 1 },
+} codes[CODES] = {
+    [CODE_F32] = { "f32", 4 }, [CODE_I32] = { "i32", 4 }, [CODE_F64] = { "f64", 8 }, [CODE_BF16] = { "bf16", 2 },
+    [CODE_F16] = { "f16", 2 }, [CODE_I8] = { "i8", 1 },   [CODE_U8] = { "u8", 1 },
 };
 
 size_t tensor_code_size(enum tensor_code code)
@@ -22,7 +22,7 @@ const char *tensor_code_name(enum tensor_code code)
 
 bool tensor_code_parse(const char *name, enum tensor_code *out)
 {
-    for (size_t i = 0; i < TENSOR_CODES; i++)
+    for (size_t i = 0; i < CODES; i++)
         if (strcmp(name, codes[i].name) == 0) {
             *out = (enum tensor_code)i;
             return true;
@@ -33,7 +33,7 @@ bool tensor_code_parse(const char *name, enum tensor_code *out)
 bool named_tensor_size(const struct named_tensor *tensor, uint64_t *count, uint64_t *size)
 {
     *count = 1;
-    if (tensor->rank > TENSOR_RANK || (unsigned)tensor->code >= TENSOR_CODES)
+    if (tensor->rank > ROOT_RANK || (unsigned)tensor->code >= CODES)
         return false;
     for (size_t i = 0; i < tensor->rank; i++)
         if (__builtin_mul_overflow(*count, tensor->dims[i], count))

@@ -12,10 +12,10 @@
 #include "native/base/error.h"
 #include "runtime/crypto/merkle.h"
 
-enum { TENSOR_RANK = 8 };
+enum { ROOT_RANK = 8 };
 
 /* The u8 of the layout: never renumbered. */
-enum tensor_code { TENSOR_F32, TENSOR_I32, TENSOR_F64, TENSOR_BF16, TENSOR_F16, TENSOR_I8, TENSOR_U8, TENSOR_CODES };
+enum tensor_code { CODE_F32, CODE_I32, CODE_F64, CODE_BF16, CODE_F16, CODE_I8, CODE_U8, CODES };
 
 size_t tensor_code_size(enum tensor_code code);      /* bytes of one element */
 const char *tensor_code_name(enum tensor_code code); /* "f32" ... */
@@ -26,7 +26,7 @@ struct named_tensor {
     const char *name;
     enum tensor_code code;
     size_t rank;
-    uint64_t dims[TENSOR_RANK];
+    uint64_t dims[ROOT_RANK];
     const void *bytes;
 };
 

@@ -5,7 +5,6 @@
 
 #include "runtime/round/seed.h"
 
-
 void batch_free(struct batch *b)
 {
     free(b->ids);
@@ -122,7 +121,8 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
     for (size_t i = 0; i < count; i++)
         s->count += lists[i]->count;
     if (s->count == 0)
-        return error_set(err, ERROR_MISSING, "rondo data check FILE says what was dropped and why", "the assigned shards hold no example");
+        return error_set(err, ERROR_MISSING, "rondo data check FILE says what was dropped and why",
+                         "the assigned shards hold no example");
     if (s->count > UINT32_MAX / 2)
         return error_set(err, ERROR_LIMIT, NULL, "%zu examples in the assigned shards", s->count);
     s->examples = calloc(s->count, sizeof *s->examples);

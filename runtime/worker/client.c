@@ -107,8 +107,8 @@ static void child_exited(uv_process_t *process, int64_t status, int signal)
     if (died) {
         struct error err = { 0 };
 
-        error_set(&err, ERROR_FAULT, "see the node's log", "the worker ended in this job (status %lld, signal %d)", (long long)status,
-                  signal);
+        error_set(&err, ERROR_FAULT, "see the node's log", "the worker ended in this job (status %lld, signal %d)",
+                  (long long)status, signal);
         job_end(died, &(struct worker_answer){ .error = &err });
     }
     uv_timer_start(w->restart, restart_due, 50u << (w->deaths < 7 ? w->deaths : 7), 0);
@@ -132,7 +132,8 @@ static void read_error(json_t *value, struct error *err)
         if (strcmp(error_name((enum error_code)i), code) == 0)
             known = (enum error_code)i;
 
-    const char *message = json_string_value(json_object_get(value, "message")), *place = json_string_value(json_object_get(value, "place"));
+    const char *message = json_string_value(json_object_get(value, "message")),
+               *place = json_string_value(json_object_get(value, "place"));
 
     error_set(err, known, json_string_value(json_object_get(value, "hint")), "%s", message ? message : "no message");
     if (place && place[0])
@@ -272,7 +273,9 @@ static void worker_start(struct worker *w)
         { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&c->out },
         { .flags = UV_INHERIT_FD, .data.fd = 2 },
     };
-    uv_process_options_t options = { .exit_cb = child_exited, .file = w->program, .args = args, .stdio = stdio, .stdio_count = 3 };
+    uv_process_options_t options = {
+        .exit_cb = child_exited, .file = w->program, .args = args, .stdio = stdio, .stdio_count = 3
+    };
 
     uv_pipe_init(w->loop, &c->in, 0);
     uv_pipe_init(w->loop, &c->out, 0);
@@ -352,8 +355,8 @@ void worker_open(struct worker *w, json_t *job, worker_done *done, void *context
     }
 }
 
-uint64_t worker_submit(struct worker *w, json_t *job, const void *bytes, size_t size, worker_progress *progress, worker_done *done,
-                       void *context)
+uint64_t worker_submit(struct worker *w, json_t *job, const void *bytes, size_t size, worker_progress *progress,
+                       worker_done *done, void *context)
 {
     struct job *j = job_new(w, job, bytes, size), **end = &w->queue;
     uint64_t id = j->id;

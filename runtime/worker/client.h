@@ -46,8 +46,8 @@ void worker_free(struct worker *w);
 void worker_open(struct worker *w, json_t *job, worker_done *done, void *context);
 
 /* Queues a job and returns its id (never 0). Takes the reference of `job`; bytes are copied. `progress` may be NULL. */
-uint64_t worker_submit(struct worker *w, json_t *job, const void *bytes, size_t size, worker_progress *progress, worker_done *done,
-                       void *context);
+uint64_t worker_submit(struct worker *w, json_t *job, const void *bytes, size_t size, worker_progress *progress,
+                       worker_done *done, void *context);
 
 /* Forgets a job: `done` will not run. One that runs already is stopped by ending the process. */
 void worker_cancel(struct worker *w, uint64_t id);

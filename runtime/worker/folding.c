@@ -44,7 +44,8 @@ static bool put_outer(struct session *s, const struct states *states, const floa
     struct buffer bytes = { 0 };
     size_t count;
     struct named_tensor *tensors = states_tensors(states, &s->layout, values, &count);
-    bool ok = state_encode(tensors, count, &bytes, err) && object_put(&s->blocks, STATE_MEDIA, bytes.bytes, bytes.size, outer, err);
+    bool ok =
+        state_encode(tensors, count, &bytes, err) && object_put(&s->blocks, STATE_MEDIA, bytes.bytes, bytes.size, outer, err);
 
     free(tensors);
     buffer_free(&bytes);
@@ -76,7 +77,8 @@ static json_t *roots(struct session *s, const struct states *states, const float
 
     if (!put_outer(s, states, values, &outer, err))
         return NULL;
-    return json_pack("{s:o, s:o}", "outer", document_json_cid(outer), "state", document_json_hash(layout_root(&s->layout, values)));
+    return json_pack("{s:o, s:o}", "outer", document_json_cid(outer), "state",
+                     document_json_hash(layout_root(&s->layout, values)));
 }
 
 json_t *folding_genesis(struct session *s, struct error *err)
@@ -92,18 +94,19 @@ json_t *folding_genesis(struct session *s, struct error *err)
     return result;
 }
 
-static bool read_payload(struct session *s, const json_t *contribution, const json_t *payloads, int64_t round, unsigned bits, float *values,
-                         struct error *err)
+static bool read_payload(struct session *s, const json_t *contribution, const json_t *payloads, int64_t round, unsigned bits,
+                         float *values, struct error *err)
 {
     struct payload_header expected = { .bits = bits, .round = (uint32_t)round };
-    const char *cid = json_string_value(json_object_get(contribution, "cid")), *did = json_string_value(json_object_get(contribution, "did"));
+    const char *cid = json_string_value(json_object_get(contribution, "cid")),
+               *did = json_string_value(json_object_get(contribution, "did"));
     struct hash payload, run;
     struct buffer bytes = { 0 };
     struct tensor *tensors;
     size_t body;
 
-    if (!cid_parse(json_string_value(json_object_get(payloads, cid)) ? json_string_value(json_object_get(payloads, cid)) : "", &payload,
-                   err) ||
+    if (!cid_parse(json_string_value(json_object_get(payloads, cid)) ? json_string_value(json_object_get(payloads, cid)) : "",
+                   &payload, err) ||
         !cid_parse(s->run, &run, err))
         return error_at(err, "payload of %s", cid);
     memcpy(expected.run, run.bytes, sizeof expected.run);
@@ -128,7 +131,8 @@ static json_t *find_call(json_t *calls, size_t index, const char **unsupported)
 }
 
 /* Runs one combine graph: `u` in, `u` out. */
-static bool run_combine(struct session *s, const struct graph *g, const float *u, const float *weights, float *out, struct error *err)
+static bool run_combine(struct session *s, const struct graph *g, const float *u, const float *weights, float *out,
+                        struct error *err)
 {
     const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
     void **outputs = calloc(g->output_count + 1, sizeof *outputs);
@@ -143,7 +147,8 @@ static bool run_combine(struct session *s, const struct graph *g, const float *u
         else if (strcmp(name, "c.weight") == 0)
             inputs[i] = weights;
         else
-            ok = error_set(err, ERROR_UNSUPPORTED, "aggregators may read the updates and c.weight", "an aggregator that reads %s", name);
+            ok = error_set(err, ERROR_UNSUPPORTED, "aggregators may read the updates and c.weight", "an aggregator that reads %s",
+                           name);
     }
     for (uint32_t i = 0; i < g->output_count; i++)
         if (strcmp(graph_text(g, g->outputs[i].name), "u") == 0)
@@ -287,8 +292,8 @@ static bool apply(struct session *s, struct states *states, float *values, const
                 aliases[alias_count++] = (struct executor_alias){ i, place };
         }
 
-        struct executor *ex = !ok ? NULL
-                                  : executor_new(g, &(struct executor_options){ .aliases = aliases, .alias_count = alias_count }, err);
+        struct executor *ex =
+            !ok ? NULL : executor_new(g, &(struct executor_options){ .aliases = aliases, .alias_count = alias_count }, err);
 
         ok = ok && ex && executor_run(ex, inputs, outputs, NULL, err);
         executor_free(ex);
@@ -320,8 +325,8 @@ static float norm_of(const float *x, uint64_t n)
     return (float)sqrt(sum);
 }
 
-static bool fold_round(struct session *s, const json_t *round, const json_t *payloads, struct states *states, float *values, float *norm,
-                       struct hash *root, struct error *err)
+static bool fold_round(struct session *s, const json_t *round, const json_t *payloads, struct states *states, float *values,
+                       float *norm, struct hash *root, struct error *err)
 {
     json_t *list = json_object_get(round, "contributions"), *contribution, *plan = json_object_get(round, "plan");
     json_t *bits = json_object_get(json_object_get(plan, "codec"), "bits"), *rate = json_object_get(plan, "outer_lr");
@@ -335,8 +340,8 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
     json_array_foreach(list, index, contribution)
     {
         u.weights[index] = (float)json_integer_value(json_object_get(contribution, "weight"));
-        ok = ok && read_payload(s, contribution, payloads, number, json_is_integer(bits) ? (unsigned)json_integer_value(bits) : 32,
-                                u.u + index * u.n, err);
+        ok = ok && read_payload(s, contribution, payloads, number,
+                                json_is_integer(bits) ? (unsigned)json_integer_value(bits) : 32, u.u + index * u.n, err);
     }
     for (size_t i = 0; ok && i < s->aggregator_count; i++)
         ok = aggregate(s, i, &u, number, err) || error_at(err, "aggregators[%zu]", i);
@@ -345,7 +350,8 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
     if (ok) {
         *norm = norm_of(u.u, u.n);
         *root = layout_root(&s->layout, u.u);
-        ok = apply(s, states, values, u.u, json_is_string(rate) ? strtod(json_string_value(rate), NULL) : json_number_value(rate), err) &&
+        ok = apply(s, states, values, u.u, json_is_string(rate) ? strtod(json_string_value(rate), NULL) : json_number_value(rate),
+                   err) &&
              check_values(&s->layout, values, err);
     }
     free(u.u);
@@ -361,11 +367,13 @@ json_t *folding_run(struct session *s, const json_t *request, const json_t *payl
     struct hash from, root = { 0 };
     size_t index;
     bool ok = states_new(&states, s, &s->outer, values, err) &&
-              cid_parse(json_string_value(json_object_get(request, "from")), &from, err) && get_outer(s, from, &states, values, err);
+              cid_parse(json_string_value(json_object_get(request, "from")), &from, err) &&
+              get_outer(s, from, &states, values, err);
 
     json_array_foreach(rounds, index, round)
     {
-        json_t *entry = ok && fold_round(s, round, payloads, &states, values, &norm, &root, err) ? roots(s, &states, values, err) : NULL;
+        json_t *entry =
+            ok && fold_round(s, round, payloads, &states, values, &norm, &root, err) ? roots(s, &states, values, err) : NULL;
 
         ok = entry != NULL;
         if (!ok)

@@ -90,7 +90,8 @@ bool frame_read(int fd, json_t **value, struct buffer *bytes, struct error *err)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a frame");
     buffer_reserve(bytes, (size_t)head.bytes + 1);
 
-    bool ok = read_all(fd, text, head.json, err) && (head.bytes == 0 || read_all(fd, bytes->bytes + bytes->size, (size_t)head.bytes, err));
+    bool ok = read_all(fd, text, head.json, err) &&
+              (head.bytes == 0 || read_all(fd, bytes->bytes + bytes->size, (size_t)head.bytes, err));
 
     if (ok) {
         bytes->size += (size_t)head.bytes;

@@ -23,9 +23,9 @@ static bool read_script(struct session *s, json_t *entry, const char *field, str
     if (!own)
         return error_set(err, ERROR_MISSING, NULL, "the script of %s is not here", field);
     out->files = calloc(json_object_size(imports) + 1, sizeof *out->files);
-    out->files[count++] = (struct script_file){ json_string_value(json_object_get(own, "name")),
-                                                json_string_value(json_object_get(own, "source")),
-                                                json_string_length(json_object_get(own, "source")) };
+    out->files[count++] =
+        (struct script_file){ json_string_value(json_object_get(own, "name")), json_string_value(json_object_get(own, "source")),
+                              json_string_length(json_object_get(own, "source")) };
     json_object_foreach(imports, name, cid)
     {
         json_t *text = json_object_get(texts, json_string_value(cid));
@@ -137,8 +137,10 @@ static bool read_layout(struct session *s, struct error *err)
 
     json_t *metas = layout_metas(&s->layout);
 
-    ok = (script_trace_optimiser(&s->scripts[SESSION_INNER].bundle, metas, false, &s->limits, &s->inner, err) || error_at(err, "inner")) &&
-         (script_trace_optimiser(&s->scripts[SESSION_OUTER].bundle, metas, true, &s->limits, &s->outer, err) || error_at(err, "outer"));
+    ok = (script_trace_optimiser(&s->scripts[SESSION_INNER].bundle, metas, false, &s->limits, &s->inner, err) ||
+          error_at(err, "inner")) &&
+         (script_trace_optimiser(&s->scripts[SESSION_OUTER].bundle, metas, true, &s->limits, &s->outer, err) ||
+          error_at(err, "outer"));
     json_decref(metas);
     s->frozen = calloc(json_array_size(json_object_get(s->layout.meta, "params")) + 1, sizeof *s->frozen);
     return ok;
@@ -282,7 +284,8 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
             aliases[count++] = (struct executor_alias){ i, place };
     }
 
-    struct executor *ex = executor_new(g, &(struct executor_options){ .pool = s->pool, .aliases = aliases, .alias_count = count }, err);
+    struct executor *ex =
+        executor_new(g, &(struct executor_options){ .pool = s->pool, .aliases = aliases, .alias_count = count }, err);
 
     free(aliases);
     return ex;
@@ -290,8 +293,9 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
 
 static bool make_step(struct session *s, struct session_step *step, struct error *err)
 {
-    struct step_parts parts = { .model = &step->model, .objective = &step->objective, .optimiser = &s->inner, .layout = &s->layout,
-                                .clip = step->clip };
+    struct step_parts parts = {
+        .model = &step->model, .objective = &step->objective, .optimiser = &s->inner, .layout = &s->layout, .clip = step->clip
+    };
     json_t *axes;
 
     if (!trace_model(s, step->rows, step->time, !step->evaluation, &step->model, err))
@@ -316,7 +320,8 @@ static bool make_step(struct session *s, struct session_step *step, struct error
     return step->executor != NULL;
 }
 
-const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip, struct error *err)
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip,
+                                        struct error *err)
 {
     for (size_t i = 0; i < s->step_count; i++) {
         struct session_step *step = s->steps[i];

@@ -82,7 +82,8 @@ void session_free(struct session *s);
 const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err);
 
 /* The executor for this shape; made at the first call. Borrowed. */
-const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip, struct error *err);
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip,
+                                        struct error *err);
 
 /* The run's first trained values: of the model's file where it has them, else drawn from the run id. */
 bool session_genesis(struct session *s, float *values, struct error *err);

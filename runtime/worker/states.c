@@ -69,8 +69,7 @@ bool states_new(struct states *states, struct session *s, const struct script_tr
     size_t index, each, capacity = 0;
 
     *states = (struct states){ 0 };
-    json_array_foreach(entries, index, entry)
-        capacity += json_array_size(json_object_get(entry, "state"));
+    json_array_foreach(entries, index, entry) capacity += json_array_size(json_object_get(entry, "state"));
     states->slots = calloc(capacity + 1, sizeof *states->slots);
     json_array_foreach(entries, index, entry)
     {
@@ -87,7 +86,8 @@ bool states_new(struct states *states, struct session *s, const struct script_tr
                 break;
         }
         if (!ok || (json_is_integer(init) && json_array_size(list) &&
-                    !run_init(optimiser->graphs[json_integer_value(init)], values + s->layout.parameters[place].offset, first, list, err))) {
+                    !run_init(optimiser->graphs[json_integer_value(init)], values + s->layout.parameters[place].offset, first,
+                              list, err))) {
             states_free(states);
             return error_at(err, "%s", name);
         }

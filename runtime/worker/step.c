@@ -10,8 +10,8 @@
 struct build {
     struct graph *g;
     const struct step_parts *parts;
-    uint32_t logits;                           /* [batch time vocab], of the next token */
-    uint32_t *model;                           /* node of g for each node of the model's graph */
+    uint32_t logits; /* [batch time vocab], of the next token */
+    uint32_t *model; /* node of g for each node of the model's graph */
     uint32_t *objective;
     uint32_t loss;
     struct error *err;
@@ -45,9 +45,9 @@ static bool rename_axis(struct build *b, uint32_t x, const char *from, const cha
 {
     const struct graph_word axes[2] = { { from, 0 }, { to, 0 } };
 
-    return graph_add(b->g,
-                     &(struct graph_request){ .op = OPERATOR_RENAME, .inputs = &x, .input_count = 1, .axes = axes, .axes_count = 2 }, y,
-                     b->err);
+    return graph_add(
+        b->g, &(struct graph_request){ .op = OPERATOR_RENAME, .inputs = &x, .input_count = 1, .axes = axes, .axes_count = 2 }, y,
+        b->err);
 }
 
 static bool find_output(struct build *b, const struct graph *src, const uint32_t *nodes, const char *name, uint32_t *node)
@@ -69,7 +69,8 @@ static bool add_model(struct build *b, const struct script_trace *model, uint32_
     if (!b->model || !find_output(b, src, b->model, "logits", logits))
         return false;
     *ids = graph_bound_find(b->g, "ids", NULL);
-    return *ids != GRAPH_NONE || error_set(b->err, ERROR_UNSUPPORTED, NULL, "a model that reads no ids has no token log-probabilities");
+    return *ids != GRAPH_NONE ||
+           error_set(b->err, ERROR_UNSUPPORTED, NULL, "a model that reads no ids has no token log-probabilities");
 }
 
 /* log p(token t | tokens before it) [batch time], 0 at t = 0. */
@@ -77,7 +78,8 @@ static bool add_logprobs(struct build *b, uint32_t logits, uint32_t ids, uint32_
 {
     uint32_t next, scored, moved;
 
-    return shift(b, ids, -1, &next) && graph_over(b->g, OPERATOR_TOKEN_LOGPROB, logits, next, GRAPH_NONE, "vocab", &scored, b->err) &&
+    return shift(b, ids, -1, &next) &&
+           graph_over(b->g, OPERATOR_TOKEN_LOGPROB, logits, next, GRAPH_NONE, "vocab", &scored, b->err) &&
            shift(b, scored, 1, &moved) && rename_axis(b, moved, "row", "batch", logprobs);
 }
 
@@ -131,7 +133,8 @@ static bool add_objective(struct build *b, uint32_t logits, uint32_t ids)
         if (count == 16 || !add_field(b, name, logits, ids, &bindings[count].node)) {
             if (b->err->code != ERROR_NONE)
                 return false;
-            return error_set(b->err, ERROR_UNSUPPORTED, "logprobs, logits, entropy, ids, mask, scored, bytes and progress can be read",
+            return error_set(b->err, ERROR_UNSUPPORTED,
+                             "logprobs, logits, entropy, ids, mask, scored, bytes and progress can be read",
                              "the objective reads %s", name);
         }
         bindings[count++].name = name;
@@ -288,9 +291,7 @@ static json_t *find_entry(json_t *list, const char *name)
     json_t *entry;
     size_t index;
 
-    json_array_foreach(list, index, entry)
-        if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0)
-            return entry;
+    json_array_foreach(list, index, entry) if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0) return entry;
     return NULL;
 }
 
@@ -344,10 +345,10 @@ struct graph *step_evaluation_graph(const struct script_trace *model, struct err
     struct build b = { .g = graph_new(NULL), .err = err };
     uint32_t logits, ids, logprobs, best, next, equal, moved, named;
     bool ok = add_model(&b, model, &logits, &ids) && add_logprobs(&b, logits, ids, &logprobs) &&
-              graph_over(b.g, OPERATOR_ARGMAX, logits, GRAPH_NONE, GRAPH_NONE, "vocab", &best, err) && shift(&b, ids, -1, &next) &&
-              graph_binary(b.g, OPERATOR_EQ, best, next, &equal, err) && shift(&b, equal, 1, &moved) &&
-              rename_axis(&b, moved, "row", "batch", &named) && graph_output(b.g, "logprobs", logprobs, err) &&
-              graph_output(b.g, "best", named, err);
+              graph_over(b.g, OPERATOR_ARGMAX, logits, GRAPH_NONE, GRAPH_NONE, "vocab", &best, err) &&
+              shift(&b, ids, -1, &next) && graph_binary(b.g, OPERATOR_EQ, best, next, &equal, err) &&
+              shift(&b, equal, 1, &moved) && rename_axis(&b, moved, "row", "batch", &named) &&
+              graph_output(b.g, "logprobs", logprobs, err) && graph_output(b.g, "best", named, err);
 
     return finish(&b, ok);
 }

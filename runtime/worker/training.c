@@ -116,7 +116,8 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
     if (!executor_run(b->step->executor, b->inputs, b->outputs, &t->random, err))
         return false;
     if (!tensor_finite_f32(&t->loss, 1, &at) || !tensor_finite_f32(&t->norm, 1, &at)) {
-        error_set(err, ERROR_NON_FINITE, batch->trained ? "lower the learning rate" : "no token of the batch is trained: see rondo data preview",
+        error_set(err, ERROR_NON_FINITE,
+                  batch->trained ? "lower the learning rate" : "no token of the batch is trained: see rondo data preview",
                   "the %s is not finite", tensor_finite_f32(&t->loss, 1, &at) ? "gradient's norm" : "loss");
         return error_at(err, "step %llu", (unsigned long long)t->random.step);
     }
@@ -142,8 +143,8 @@ struct hash batch_root(const struct batch *b)
     static const struct {
         const char *name;
         enum tensor_code code;
-    } fields[] = { { "bytes", CODE_F32 },   { "ids", CODE_I32 },    { "mask", CODE_F32 },   { "position", CODE_I32 },
-                   { "real", CODE_F32 },    { "scored", CODE_F32 }, { "segment", CODE_I32 } };
+    } fields[] = { { "bytes", CODE_F32 }, { "ids", CODE_I32 },    { "mask", CODE_F32 },   { "position", CODE_I32 },
+                   { "real", CODE_F32 },  { "scored", CODE_F32 }, { "segment", CODE_I32 } };
     enum { FIELDS = sizeof fields / sizeof *fields };
     struct named_tensor tensors[FIELDS];
     struct error err = { 0 };

@@ -73,8 +73,8 @@ static const int32_t seven = 7;
 
 static void state_root_is_the_tree_over_entries_in_name_order(void **state)
 {
-    struct named_tensor tensors[2] = { { .name = "a", .code = TENSOR_F32, .rank = 2, .dims = { 2, 3 }, .bytes = six },
-                                       { .name = "b", .code = TENSOR_I32, .rank = 0, .bytes = &seven } };
+    struct named_tensor tensors[2] = { { .name = "a", .code = CODE_F32, .rank = 2, .dims = { 2, 3 }, .bytes = six },
+                                       { .name = "b", .code = CODE_I32, .rank = 0, .bytes = &seven } };
     struct hash root;
     struct error err;
 
@@ -90,8 +90,8 @@ static void state_root_is_the_tree_over_entries_in_name_order(void **state)
 
 static void state_out_of_order_or_too_large_is_refused(void **state)
 {
-    struct named_tensor tensors[2] = { { .name = "b", .code = TENSOR_I32, .bytes = &seven },
-                                       { .name = "a", .code = TENSOR_I32, .bytes = &seven } };
+    struct named_tensor tensors[2] = { { .name = "b", .code = CODE_I32, .bytes = &seven },
+                                       { .name = "a", .code = CODE_I32, .bytes = &seven } };
     struct hash root;
     struct error err;
 
@@ -102,7 +102,7 @@ static void state_out_of_order_or_too_large_is_refused(void **state)
     assert_false(root_of_state(tensors, 2, &root, &err));
     assert_int_equal(err.code, ERROR_DUPLICATE);
     tensors[0] =
-        (struct named_tensor){ .name = "b", .code = TENSOR_F64, .rank = 2, .dims = { UINT64_C(1) << 32, UINT64_C(1) << 32 } };
+        (struct named_tensor){ .name = "b", .code = CODE_F64, .rank = 2, .dims = { UINT64_C(1) << 32, UINT64_C(1) << 32 } };
     assert_false(root_of_state(tensors, 1, &root, &err));
     assert_int_equal(err.code, ERROR_LIMIT);
 }
