@@ -155,7 +155,7 @@ static bool add_terms(struct build *b, json_t *terms, const struct graph *src, c
                    *count_name = json_string_value(json_object_get(term, "count"));
         json_t *coef = json_object_get(term, "coef");
         double factor = json_is_string(coef) ? strtod(json_string_value(coef), NULL) : coef ? json_number_value(coef) : 1;
-        uint32_t sum, count, value, k;
+        uint32_t sum = GRAPH_NONE, count = GRAPH_NONE, value, k;
 
         if (!find_output(b, src, nodes, sum_name, &sum))
             return false;
@@ -269,7 +269,7 @@ static bool add_update(struct build *b, json_t *entry, const char *parameter, ui
         else
             i++;
 
-    uint32_t *nodes = splice(b, src, bindings, count), node;
+    uint32_t *nodes = splice(b, src, bindings, count), node = GRAPH_NONE;
     bool ok = nodes != NULL;
 
     snprintf(out, sizeof out, "p.%s", parameter);
