@@ -3,13 +3,13 @@
  *
  * Query i, key j (positions from 0; the last query stands at the last key: p_i = i + keys - queries):
  *     allowed   (not causal or j <= p_i) and (window = 0 or |p_i - j| < window) and (no segments or segment_q[i] = segment_k[j])
- *     s_ij      fmaf chain over the head's width ascending from +0 (chunks of 256, rule 3), times scale;
+ *     s_ij      +0 + fmaf chain over the head's width ascending from +0 (rule 3; one chunk), times scale;
  *               with softcap: softcap * tanh(s / softcap)
  * Forward, per query, key blocks ascending; a block without an allowed key changes nothing. m = -inf, l = +0, o = +0 at the start:
  *     m' = max(m, block's maximum); a = exp(m - m') (0 at the first block); p_j = exp(s_ij - m'), +0 where not allowed
- *     l = fmaf(l, a, rule-4 sum of the block's p)          o_d = fmaf(o_d, a, fmaf chain over the block's j of p_j v_jd from +0)
+ *     l = fmaf(l, a, rule-4 sum of the block's p)          o_d = fmaf(o_d, a, +0 + fmaf chain over the block's j of p_j v_jd)
  *     y = o (1 / l); lse = m + log l. A query with no allowed key: y = 0, lse = 0.
- * Backward: delta_i = rule 4 of fmaf(dy, y); p_ij = exp(s_ij - lse_i); dp_ij = chain over d of dy_id v_jd;
+ * Backward: delta_i = rule 4 of fmaf(dy, y); p_ij = exp(s_ij - lse_i); dp_ij = +0 + chain over d of dy_id v_jd;
  *     ds = (p (dp - delta)) [softcap: times fmaf(-t, t, 1), t = s / softcap] times scale; p = ds = +0 where not allowed.
  *     Per (batch, key head): key blocks ascending, heads of the group ascending, query blocks of 64 ascending:
  *     dv_j += chain over the block's i of p_ij dy_i,  dk_j += chain over i of ds_ij q_i,  dq_i += chain over the block's j of ds_ij k_j;

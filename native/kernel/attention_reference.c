@@ -15,18 +15,7 @@ static float chain(size_t n, const float *x, ptrdiff_t x_step, const float *y, p
 
     for (size_t i = 0; i < n; i++)
         sum = f32_fma(x[(ptrdiff_t)i * x_step], y[(ptrdiff_t)i * y_step], sum);
-    return sum;
-}
-
-static bool allowed(const struct attention *at, size_t batch, size_t i, size_t j)
-{
-    ptrdiff_t p = (ptrdiff_t)(i + at->keys) - (ptrdiff_t)at->queries, d = p - (ptrdiff_t)j;
-
-    if (at->causal && d < 0)
-        return false;
-    if (at->window && (d < 0 ? -d : d) >= (ptrdiff_t)at->window)
-        return false;
-    return !at->segment_q || at->segment_q[batch * at->queries + i] == at->segment_k[batch * at->keys + j];
+    return 0.0f + sum;
 }
 
 /* The score, and the softcap's tanh (0 without). */
@@ -52,7 +41,7 @@ static void reference_query(const struct attention *at, size_t batch, size_t i, 
         bool any = false, allow[BLOCK];
 
         for (size_t j = 0; j < count; j++) {
-            allow[j] = allowed(at, batch, i, block + j);
+            allow[j] = attention_allowed(at, batch, i, block + j);
             if (!allow[j])
                 continue;
             p[j] = score(at, q, k + (ptrdiff_t)(block + j) * at->k_time, &t);
@@ -99,7 +88,7 @@ static void reference_block(const struct attention *at, size_t batch, size_t i0,
             float t, d;
 
             p[i][j] = ds[i][j] = 0.0f;
-            if (!allowed(at, batch, i0 + i, j0 + j))
+            if (!attention_allowed(at, batch, i0 + i, j0 + j))
                 continue;
             p[i][j] = f32_exp(score(at, q + (ptrdiff_t)(i0 + i) * at->q_time, key, &t) - lse[i0 + i]);
             d = p[i][j] * (chain(at->width, dy + (ptrdiff_t)(i0 + i) * at->q_time, 1, value, 1) - delta[i0 + i]);
