@@ -17,8 +17,9 @@ struct member_start {
     const struct rules *rules; /* borrowed, outlives the machine */
     const char *did;           /* copied */
     struct signing signing;    /* borrowed context */
+    json_t *enrolment;         /* envelope of this syncer's enrolment, repeated until a record lists it; borrowed, may be NULL */
     json_t *durable;           /* the value last persisted under "round", or NULL; borrowed */
-    json_t *finals;            /* array of { record, certificate } from round 0 on, as persisted; or NULL; borrowed */
+    json_t *finals;            /* array of the values last persisted under "final/R", R from 0 on; or NULL; borrowed */
     bool fresh;                /* no durable state was found: the machine abstains in the round it finds open and the next,
                                   unless that is round 0 and nothing signed by this key is about */
 };
@@ -37,6 +38,6 @@ const char *member_phase(const struct member *member);    /* "await_entropy", "t
 int64_t member_view(const struct member *member);         /* -1 before voting */
 const json_t *member_last(const struct member *member);   /* the newest final record, or NULL */
 const json_t *member_finals(const struct member *member); /* array of { record, certificate } */
-json_t *member_durable(const struct member *member);      /* what PERSIST "round" would write now; new reference */
+const json_t *member_document(const struct member *member, const char *cid); /* envelope of a document it holds, or NULL */
 
 #endif

@@ -1,0 +1,719 @@
+#include "runtime/round/member_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/assignment.h"
+#include "runtime/round/seed.h"
+
+/* ---- small helps ---------------------------------------------------------------------------------------------------- */
+
+void member_wake(struct member *m, int64_t at)
+{
+    if (at > m->now && at < m->wake)
+        m->wake = at;
+}
+
+bool member_ask(struct member *m, const char *kind, const char *name)
+{
+    char key[160];
+    snprintf(key, sizeof key, "%s/%s", kind, name);
+    if (json_object_get(m->asked, key))
+        return false;
+    json_object_set_new(m->asked, key, json_true());
+    return true;
+}
+
+void member_act(struct member *m, enum action_kind kind, json_t *body)
+{
+    actions_add(m->out, kind, body);
+}
+
+void member_send(struct member *m, json_t *to, json_t *message)
+{
+    for (size_t i = json_array_size(to); i-- > 0;)
+        if (!strcmp(json_string_value(json_array_get(to, i)), m->did))
+            json_array_remove(to, i);
+    if (json_array_size(to)) {
+        member_act(m, ACTION_SEND, json_pack("{soso}", "to", to, "message", message));
+    } else {
+        json_decref(to);
+        json_decref(message);
+    }
+}
+
+void member_halt(struct member *m, const char *code, const char *message)
+{
+    m->phase = PHASE_HALTED;
+    member_act(m, ACTION_HALT, json_pack("{ssss}", "code", code, "message", message));
+}
+
+int64_t member_interval(const struct member *m)
+{
+    int64_t quarter = m->rules->view_ms / 4;
+    return quarter < 20 ? 20 : quarter > 5000 ? 5000 : quarter;
+}
+
+const json_t *member_record_of(const struct member *m, int64_t round)
+{
+    return json_object_get(json_array_get(m->finals, (size_t)round), "record");
+}
+
+bool member_may_sign(const struct member *m)
+{
+    return m->seated && m->round > m->abstain && !(m->finding && m->round > 0);
+}
+
+static const char *phase_name(enum phase phase)
+{
+    static const char *const names[] = { "await_entropy", "training", "collecting", "voting", "done", "halted" };
+    return names[phase];
+}
+
+static void tell_state(struct member *m)
+{
+    member_act(m, ACTION_STATE,
+               json_pack("{sssIsI}", "phase", phase_name(m->phase), "round", (json_int_t)m->round, "view", (json_int_t)m->view));
+}
+
+/* ---- durable state -------------------------------------------------------------------------------------------------- */
+
+/* The records and received documents that this member's votes and lock speak of: without them it could not repeat them. */
+static void keep_record(const struct member *m, json_t *records, json_t *documents, const char *cid)
+{
+    json_t *record = json_object_get(m->records, cid), *name;
+    size_t i;
+    if (!record || json_object_get(records, cid))
+        return;
+    json_object_set(records, cid, record);
+    json_array_foreach(json_object_get(record, "received"), i, name)
+    {
+        json_t *held = json_object_get(m->documents, json_string_value(name));
+        if (held)
+            json_object_set(documents, json_string_value(name), json_object_get(held, "envelope"));
+    }
+}
+
+static json_t *durable_value(const struct member *m)
+{
+    json_t *records = json_object(), *documents = json_object();
+    keep_record(m, records, documents, value_text(m->lock, "record"));
+    keep_record(m, records, documents, value_text(json_object_get(m->own, "proposal"), "record"));
+    keep_record(m, records, documents, value_text(json_object_get(m->own, "prepare"), "record"));
+    return json_pack("{sssIsIsIsOsOsOsOsoso}", "run", m->rules->run, "round", (json_int_t)m->round, "view", (json_int_t)m->view,
+                     "abstain", (json_int_t)m->abstain, "items", m->items ? m->items : json_null(), "checked", m->checked, "own",
+                     m->own, "lock", m->lock ? m->lock : json_null(), "records", records, "documents", documents);
+}
+
+void member_persist(struct member *m)
+{
+    member_act(m, ACTION_PERSIST, json_pack("{ssso}", "key", "round", "value", durable_value(m)));
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------ */
+
+static void statement_key(char key[192], const char *type, int64_t view, const char *phase, const char *did)
+{
+    snprintf(key, 192, "%s/%lld/%s/%s", type, (long long)view, phase, did);
+}
+
+const json_t *member_statement(const struct member *m, const char *type, int64_t view, const char *phase, const char *did)
+{
+    char key[192];
+    statement_key(key, type, view, phase, did);
+    return json_object_get(m->statements, key);
+}
+
+json_t *member_sign(struct member *m, const char *type, json_t *payload)
+{
+    struct error err = { 0 };
+    json_object_set_new(payload, "version", json_integer(1));
+    json_object_set_new(payload, "run", json_string(m->rules->run));
+    json_object_set_new(payload, "signer", json_string(m->did));
+    if (!json_object_get(payload, "round"))
+        json_object_set_new(payload, "round", json_integer(m->round));
+    json_t *envelope = m->signing.sign(m->signing.context, type, payload, &err);
+    json_decref(payload);
+    if (!envelope) {
+        member_halt(m, "sign", err.message);
+        return NULL;
+    }
+    member_take(m, envelope);
+    return envelope;
+}
+
+static void report_equivocation(struct member *m, const char *did, json_t *first, json_t *second)
+{
+    json_t *held;
+    const char *cid;
+    if (!strcmp(did, m->did) || value_find(json_object_get(m->previous, "convicted"), "did", did))
+        return;
+    json_object_foreach(m->documents, cid, held)
+    {
+        const json_t *payload = json_object_get(held, "payload");
+        if (value_is(held, "type", "equivocation") && value_is(payload, "did", did) && value_is(payload, "signer", m->did))
+            return;
+    }
+    json_t *payload =
+        json_pack("{sss[OO]}", "did", did, "statements", json_object_get(first, "envelope"), json_object_get(second, "envelope"));
+    int64_t round = value_integer(json_object_get(first, "payload"), "round");
+    json_object_set_new(payload, "round", json_integer(round));
+    json_t *envelope = member_sign(m, "equivocation", payload);
+    if (envelope && m->committee)
+        member_send(m, json_deep_copy(m->committee), json_pack("{s[O]}", "documents", envelope));
+    json_decref(envelope);
+}
+
+static bool knows_signer(const struct member *m, const char *did)
+{
+    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did);
+}
+
+static int64_t held_of(const struct member *m, const char *type, const char *did, int64_t round, json_t **first)
+{
+    int64_t count = 0;
+    json_t *held;
+    const char *cid;
+    json_object_foreach(m->documents, cid, held)
+    {
+        const json_t *payload = json_object_get(held, "payload");
+        if (!value_is(held, "type", type) || !value_is(payload, "signer", did) ||
+            (round >= 0 && value_integer(payload, "round") != round))
+            continue;
+        if (!count++ && first)
+            *first = held;
+    }
+    return count;
+}
+
+static void keep(struct member *m, const json_t *document)
+{
+    if (json_object_size(m->documents) < MEMBER_DOCUMENTS)
+        json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
+}
+
+/* Contributions, enrolments, leaves, challenges, equivocations: what a record may list. */
+static void take_item(struct member *m, json_t *document)
+{
+    const char *type = value_text(document, "type"), *cid = value_text(document, "cid");
+    const json_t *payload = json_object_get(document, "payload");
+    const char *did = value_text(payload, "signer");
+    int64_t round = value_integer(payload, "round");
+    json_t *first = NULL;
+    if (json_object_get(m->documents, cid) || json_object_get(m->listed, cid))
+        return;
+    if (!strcmp(type, "contribution")) {
+        if (round < m->round || round > m->round + 1 || !knows_signer(m, did))
+            return;
+        int64_t held = held_of(m, type, did, round, &first);
+        if (held < 2)
+            keep(m, document);
+        if (held == 1)
+            report_equivocation(m, did, first, document);
+        return;
+    }
+    bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");
+    if (!enrols && (!knows_signer(m, did) || (strcmp(type, "challenge") && strcmp(type, "equivocation"))))
+        return;
+    if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
+        return;
+    if (held_of(m, type, did, -1, NULL) < (enrols ? 4 : 16))
+        keep(m, document);
+}
+
+/* This key said something in the open round that this folder does not know of: it was wiped or restored. */
+static bool forgot_own(struct member *m, const char *did, int64_t view)
+{
+    return !strcmp(did, m->did) && m->phase != PHASE_DONE && (m->finding || view >= m->view);
+}
+
+static void abstain_from_here(struct member *m)
+{
+    m->finding = false;
+    m->abstain = m->round + 1;
+    member_persist(m);
+}
+
+static void answer_behind(struct member *m, const char *did, int64_t round)
+{
+    json_t *finals = json_array();
+    int64_t last = json_integer_value(json_object_get(m->answered, did));
+    if (!strcmp(did, m->did) || (json_object_get(m->answered, did) && m->now < last + member_interval(m))) {
+        json_decref(finals);
+        return;
+    }
+    json_object_set_new(m->answered, did, json_integer(m->now));
+    for (int64_t r = round < 0 ? 0 : round; r < m->round && r < round + 16; r++)
+        json_array_append_new(finals, json_pack("{sOsO}", "record", member_record_of(m, r), "certificate",
+                                                json_object_get(json_array_get(m->finals, (size_t)r), "certificate")));
+    member_send(m, json_pack("[s]", did), json_pack("{so}", "finals", finals));
+}
+
+/* Received, proposal, vote: one a signer, view and phase. */
+static void take_statement(struct member *m, json_t *document)
+{
+    const json_t *payload = json_object_get(document, "payload");
+    const char *type = value_text(document, "type"), *did = value_text(payload, "signer");
+    int64_t round = value_integer(payload, "round"), view = value_integer(payload, "view");
+    char key[192];
+    if (!value_find(m->rules->panel, "did", did) || view < 0)
+        return;
+    if (round < m->round) {
+        answer_behind(m, did, round);
+        return;
+    }
+    m->behind |= round > m->round;
+    if (round > m->round || (!strcmp(type, "received") && !received_check(payload, NULL)))
+        return;
+    if (m->finding && m->round > 0 && strcmp(did, m->did))
+        abstain_from_here(m);
+    if (view > value_integer(m->seen, did) || !json_object_get(m->seen, did))
+        json_object_set_new(m->seen, did, json_integer(view));
+    if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
+        return;
+    statement_key(key, type, view, value_text(payload, "phase"), did);
+    json_t *known = json_object_get(m->statements, key);
+    if (known) {
+        if (strcmp(value_text(known, "cid"), value_text(document, "cid")))
+            report_equivocation(m, did, known, document);
+        return;
+    }
+    json_object_set(m->statements, key, document);
+    if (!strcmp(type, "received"))
+        keep(m, document);
+}
+
+void member_take(struct member *m, json_t *envelope)
+{
+    char type[32], cid[CID_TEXT];
+    json_t *payload = m->signing.open(m->signing.context, envelope, type, NULL);
+    if (!payload)
+        return;
+    if (value_is(payload, "run", m->rules->run) && value_cid(payload, cid)) {
+        json_t *document = json_pack("{sssssOsOsI}", "type", type, "cid", cid, "payload", payload, "envelope", envelope, "at",
+                                     (json_int_t)m->now);
+        if (json_object_get(m->wanted, cid))
+            keep(m, document);
+        if (!strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote"))
+            take_statement(m, document);
+        else
+            take_item(m, document);
+        json_decref(document);
+    }
+    json_decref(payload);
+}
+
+/* A statement from outside: those of this key are looked at before they are taken in. */
+static void take_outside(struct member *m, json_t *envelope)
+{
+    char type[32];
+    json_t *payload = m->signing.open(m->signing.context, envelope, type, NULL);
+    bool statement = !strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote");
+    int64_t view = value_integer(payload, "view");
+    if (payload && statement && value_integer(payload, "round") == m->round && value_is(payload, "run", m->rules->run) &&
+        value_is(payload, "signer", m->did) && !member_statement(m, type, view, value_text(payload, "phase"), m->did) &&
+        forgot_own(m, m->did, view) && m->abstain < m->round)
+        abstain_from_here(m);
+    else if (payload)
+        member_take(m, envelope);
+    json_decref(payload);
+}
+
+/* Asks for documents that are not held, each at most once an interval. True when all are held. */
+bool member_fetch(struct member *m, const json_t *cids)
+{
+    json_t *missing = json_array(), *name;
+    bool held = true;
+    size_t i;
+    json_array_foreach((json_t *)cids, i, name)
+    {
+        const char *cid = json_string_value(name);
+        json_t *last = json_object_get(m->wanted, cid);
+        if (json_object_get(m->documents, cid))
+            continue;
+        held = false;
+        if (!last || json_integer_value(last) + member_interval(m) <= m->now) {
+            json_object_set_new(m->wanted, cid, json_integer(m->now));
+            json_array_append(missing, name);
+        }
+        member_wake(m, json_integer_value(json_object_get(m->wanted, cid)) + member_interval(m));
+    }
+    if (json_array_size(missing))
+        member_act(m, ACTION_FETCH, json_pack("{so}", "documents", missing));
+    else
+        json_decref(missing);
+    return held;
+}
+
+/* ---- certificates and finals ---------------------------------------------------------------------------------------- */
+
+static void take_certificate(struct member *m, json_t *certificate)
+{
+    char key[160];
+    bool commit = value_is(certificate, "phase", "commit");
+    snprintf(key, sizeof key, "%lld/%s", (long long)value_integer(certificate, "view"), value_text(certificate, "record"));
+    const char *name = commit ? value_text(certificate, "record") : key;
+    json_t *known = commit ? m->commits : m->prepares;
+    if (!m->committee || json_object_get(known, name) || json_object_size(known) >= MEMBER_RECORDS)
+        return;
+    if (certificate_check(m->rules, certificate, commit ? "commit" : "prepare", m->round, m->committee, &m->signing, NULL))
+        json_object_set(known, name, certificate);
+}
+
+static void take_record(struct member *m, json_t *record)
+{
+    char cid[CID_TEXT];
+    if (value_integer(record, "round") == m->round && value_is(record, "run", m->rules->run) &&
+        json_object_size(m->records) < MEMBER_RECORDS && value_cid(record, cid))
+        json_object_set(m->records, cid, record);
+}
+
+static void take_final(struct member *m, json_t *final)
+{
+    json_t *record = json_object_get(final, "record"), *certificate = json_object_get(final, "certificate");
+    int64_t round = value_integer(record, "round");
+    if (round == m->round && m->phase < PHASE_DONE &&
+        final_check(m->rules, m->previous, record, certificate, &m->signing, NULL)) {
+        member_finalise(m, record, certificate);
+    } else if (round >= 0 && round < m->round && !json_equal(record, member_record_of(m, round))) {
+        const json_t *before = round ? member_record_of(m, round - 1) : NULL;
+        if (final_check(m->rules, before, record, certificate, &m->signing, NULL))
+            member_halt(m, "conflict", "two certified records for one round");
+    }
+}
+
+static void take_message(struct member *m, json_t *message)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(message, "finals"), i, item) take_final(m, item);
+    json_array_foreach(json_object_get(message, "records"), i, item) take_record(m, item);
+    json_array_foreach(json_object_get(message, "certificates"), i, item) take_certificate(m, item);
+    json_array_foreach(json_object_get(message, "documents"), i, item) take_outside(m, item);
+}
+
+/* ---- the open round ------------------------------------------------------------------------------------------------- */
+
+static void replace(json_t **slot, json_t *value)
+{
+    json_decref(*slot);
+    *slot = value;
+}
+
+static void open_round(struct member *m, int64_t round)
+{
+    m->round = round;
+    m->previous = round ? member_record_of(m, round - 1) : NULL;
+    m->phase = PHASE_AWAIT;
+    m->view = -1;
+    m->started = m->closed = m->first_closed = m->view_ends = m->settled_at = 0;
+    m->seated = m->behind = false;
+    replace(&m->block, NULL);
+    replace(&m->committee, NULL);
+    replace(&m->parts, NULL);
+    replace(&m->items, NULL);
+    replace(&m->checked, json_array());
+    replace(&m->statements, json_object());
+    replace(&m->seen, json_object());
+    replace(&m->records, json_object());
+    replace(&m->verdicts, json_object());
+    replace(&m->prepares, json_object());
+    replace(&m->commits, json_object());
+    replace(&m->own, json_object());
+    replace(&m->lock, NULL);
+    replace(&m->lead_set, NULL);
+    replace(&m->spots, NULL);
+    if (m->previous && record_is_last(m->rules, m->previous))
+        m->phase = PHASE_DONE;
+}
+
+/* Drops what no later round can need. */
+static void forget(struct member *m)
+{
+    const char *cid;
+    json_t *held;
+    void *next;
+    json_object_foreach_safe(m->documents, next, cid, held)
+    {
+        bool bound = value_is(held, "type", "contribution") || value_is(held, "type", "received");
+        bool old = bound && value_integer(json_object_get(held, "payload"), "round") < m->round;
+        if ((old || json_object_get(m->listed, cid)) && m->verified == (size_t)m->round)
+            json_object_del(m->documents, cid);
+    }
+    if (m->verified == (size_t)m->round)
+        json_object_clear(m->wanted);
+}
+
+static void mark_listed(struct member *m, const json_t *record)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(record, "items"), i, item)
+        json_object_set_new(m->listed, value_text(item, "cid"), json_true());
+}
+
+static json_t *everyone(const struct member *m, const json_t *record)
+{
+    json_t *to = json_array(), *item;
+    size_t i;
+    json_array_foreach(m->rules->panel, i, item) json_array_append(to, json_object_get(item, "did"));
+    json_array_foreach(json_object_get(record, "members"), i, item)
+    {
+        if (value_is(item, "role", "trainer"))
+            json_array_append(to, json_object_get(item, "did"));
+    }
+    return to;
+}
+
+bool member_finalise(struct member *m, json_t *record, json_t *certificate)
+{
+    char cid[CID_TEXT], key[32];
+    value_cid(record, cid);
+    bool verified = m->verified == (size_t)m->round && value_is(m->verdicts, cid, "valid");
+    json_t *final = json_pack("{sOsOsb}", "record", record, "certificate", certificate, "verified", verified);
+    json_array_append(m->finals, final);
+    m->verified += verified;
+    snprintf(key, sizeof key, "final/%lld", (long long)m->round);
+    member_act(m, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", final));
+    member_act(m, ACTION_FINAL,
+               json_pack("{sIsOsO}", "round", (json_int_t)m->round, "record", record, "certificate", certificate));
+    member_act(m, ACTION_CANCEL, json_pack("{sI}", "round", (json_int_t)m->round - 2));
+    mark_listed(m, record);
+    member_send(m, everyone(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
+    json_decref(final);
+    open_round(m, m->round + 1);
+    forget(m);
+    if (m->phase == PHASE_DONE)
+        member_act(m, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)m->round - 1));
+    tell_state(m);
+    return true;
+}
+
+/* await_entropy -> training */
+static bool rule_begin(struct member *m)
+{
+    struct hash entropy;
+    if (m->phase != PHASE_AWAIT)
+        return false;
+    if (m->round > 0 && !m->block) {
+        char name[32];
+        snprintf(name, sizeof name, "%lld", (long long)m->round);
+        if (member_ask(m, "block", name))
+            member_act(m, ACTION_AWAIT_BLOCK, json_pack("{sI}", "height", (json_int_t)value_integer(m->previous, "next_height")));
+        return false;
+    }
+    if (m->round > 0) {
+        if (!hash_parse(value_text(m->block, "entropy"), &entropy))
+            return false;
+        m->seed = seed_of(m->rules->run, (uint64_t)m->round, entropy.bytes, HASH_SIZE);
+    }
+    m->committee = committee_draw(m->rules, m->previous, m->round, m->round ? &m->seed : NULL);
+    m->quorum = committee_quorum(m->rules, m->committee);
+    m->seated = value_lists(m->committee, m->did);
+    m->parts = m->round >= 1 && m->round <= m->rules->rounds ? assignment_draw(m->rules, m->previous, m->seed) : json_array();
+    m->started = m->now;
+    m->phase = m->view >= 0 ? PHASE_VOTING : PHASE_TRAINING;
+    tell_state(m);
+    return true;
+}
+
+static void take_event(struct member *m, const struct event *event)
+{
+    json_t *body = event->body;
+    switch (event->kind) {
+    case EVENT_MESSAGE:
+        take_message(m, body);
+        break;
+    case EVENT_HEAD:
+        if (value_integer(body, "height") >= value_integer(m->head, "height"))
+            replace(&m->head, json_incref(body));
+        break;
+    case EVENT_BLOCK:
+        if (m->phase == PHASE_AWAIT && m->previous && value_integer(body, "height") >= value_integer(m->previous, "next_height"))
+            replace(&m->block, json_pack("{sOsOsO}", "height", json_object_get(body, "height"), "hash",
+                                         json_object_get(body, "hash"), "entropy", json_object_get(body, "entropy")));
+        break;
+    case EVENT_FUNDED:
+        m->funded = value_integer(body, "time");
+        break;
+    case EVENT_CHECKED:
+        json_object_set(m->codes, value_text(body, "cid"), json_object_get(body, "code"));
+        break;
+    case EVENT_REPLAYED:
+        json_object_set(m->replays, value_text(body, "cid"), json_object_get(body, "index"));
+        break;
+    case EVENT_COMPUTED:
+        json_object_set_new(
+            m->results, value_text(body, "hash"),
+            json_pack("{sOsO?}", "code", json_object_get(body, "code"), "result", json_object_get(body, "result")));
+        break;
+    default:
+        break;
+    }
+}
+
+/* Someone is ahead, or nothing has been heard for long: ask for the round's final record. */
+static bool rule_catch_up(struct member *m)
+{
+    int64_t wait = m->behind ? member_interval(m) : 4 * m->rules->view_ms;
+    if (m->phase >= PHASE_DONE)
+        return false;
+    if (m->now < m->fetched_at + wait) {
+        member_wake(m, m->fetched_at + wait);
+        return false;
+    }
+    m->fetched_at = m->now;
+    member_act(m, ACTION_FETCH, json_pack("{sI}", "round", (json_int_t)m->round));
+    return true;
+}
+
+void member_step(struct member *m, const struct event *event, struct actions *out)
+{
+    static bool (*const rules[])(struct member *) = {
+        rule_begin,         member_rule_final,  member_rule_requests, member_rule_spots, member_rule_close,   member_rule_freeze,
+        member_rule_enter,  member_rule_jump,   member_rule_timeout,  member_rule_lead,  member_rule_prepare, member_rule_commit,
+        member_rule_repeat, member_rule_verify, member_rule_release,  rule_catch_up,
+    };
+    m->out = out;
+    m->now = event->now;
+    m->wake = INT64_MAX;
+    if (m->phase == PHASE_HALTED)
+        return;
+    take_event(m, event);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && m->phase != PHASE_HALTED;)
+        i = rules[i](m) ? 0 : i + 1;
+    if (m->wake != INT64_MAX && (m->wake != m->timer || event->kind == EVENT_TIME)) {
+        m->timer = m->wake;
+        member_act(m, ACTION_TIMER, json_pack("{sI}", "at", (json_int_t)m->wake));
+    }
+    m->out = NULL;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+static bool restore_finals(struct member *m, json_t *finals, struct error *err)
+{
+    size_t i;
+    json_t *final;
+    json_array_foreach(finals, i, final)
+    {
+        const json_t *record = json_object_get(final, "record");
+        if (value_integer(record, "round") != (int64_t)i || !value_is(record, "run", m->rules->run))
+            return error_set(err, ERROR_CONFLICT, "use the folder of this run",
+                             "member: the records of this folder are not those of the run");
+        json_array_append(m->finals, final);
+        m->verified += m->verified == i && json_is_true(json_object_get(final, "verified"));
+        mark_listed(m, record);
+    }
+    return true;
+}
+
+/* What was said before the restart is signed again, which gives the same bytes, and repeated by the rules. */
+static void restore_round(struct member *m, json_t *durable)
+{
+    static const char *const said[][2] = {
+        { "received", "received" }, { "proposal", "proposal" }, { "prepare", "vote" }, { "commit", "vote" }
+    };
+    json_t *own = json_object_get(durable, "own"), *item;
+    const char *name;
+    m->abstain = value_integer(durable, "abstain");
+    if (value_integer(durable, "round") != m->round)
+        return;
+    m->view = value_integer(durable, "view");
+    replace(&m->own, json_deep_copy(own));
+    replace(&m->checked, json_deep_copy(json_object_get(durable, "checked")));
+    if (json_is_array(json_object_get(durable, "items")))
+        replace(&m->items, json_deep_copy(json_object_get(durable, "items")));
+    if (json_is_object(json_object_get(durable, "lock")))
+        replace(&m->lock, json_incref(json_object_get(durable, "lock")));
+    json_object_update(m->records, json_object_get(durable, "records"));
+    json_object_foreach(json_object_get(durable, "documents"), name, item)
+    {
+        json_object_set_new(m->wanted, name, json_integer(0));
+        member_take(m, item);
+    }
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if ((item = json_object_get(m->own, said[i][0])))
+            json_decref(member_sign(m, said[i][1], json_deep_copy(item)));
+}
+
+struct member *member_new(const struct member_start *start, struct error *err)
+{
+    struct member *m = calloc(1, sizeof *m);
+    struct actions unused = { 0 };
+    json_t **const maps[] = {
+        &m->documents, &m->listed, &m->wanted, &m->codes, &m->replays, &m->results, &m->asked, &m->answered
+    };
+    if (!m)
+        abort();
+    m->rules = start->rules;
+    m->signing = start->signing;
+    m->enrolment = json_incref(start->enrolment);
+    m->abstain = -1;
+    m->finding = start->fresh;
+    m->finals = json_array();
+    snprintf(m->did, sizeof m->did, "%s", start->did);
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        *maps[i] = json_object();
+    m->head = json_pack("{sisi}", "height", 0, "time", 0);
+    bool ok = restore_finals(m, start->finals, err);
+    if (ok && start->durable && !value_is(start->durable, "run", m->rules->run))
+        ok = error_set(err, ERROR_CONFLICT, "use the folder of this run", "member: the durable state belongs to another run");
+    if (!ok) {
+        member_free(m);
+        return NULL;
+    }
+    open_round(m, (int64_t)json_array_size(m->finals));
+    m->out = &unused;
+    if (start->durable)
+        restore_round(m, start->durable);
+    if (m->enrolment)
+        member_take(m, m->enrolment);
+    m->out = NULL;
+    actions_free(&unused);
+    return m;
+}
+
+void member_free(struct member *m)
+{
+    if (!m)
+        return;
+    json_t *const owned[] = { m->enrolment, m->finals,  m->documents,  m->listed,   m->wanted,  m->codes,     m->replays,
+                              m->results,   m->asked,   m->answered,   m->head,     m->block,   m->committee, m->parts,
+                              m->items,     m->checked, m->statements, m->seen,     m->records, m->verdicts,  m->prepares,
+                              m->commits,   m->own,     m->lock,       m->lead_set, m->spots };
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        json_decref(owned[i]);
+    free(m);
+}
+
+int64_t member_round(const struct member *m)
+{
+    return m->round;
+}
+
+const char *member_phase(const struct member *m)
+{
+    return phase_name(m->phase);
+}
+
+int64_t member_view(const struct member *m)
+{
+    return m->view;
+}
+
+const json_t *member_last(const struct member *m)
+{
+    return m->previous;
+}
+
+const json_t *member_finals(const struct member *m)
+{
+    return m->finals;
+}
+
+const json_t *member_document(const struct member *m, const char *cid)
+{
+    return json_object_get(json_object_get(m->documents, cid), "envelope");
+}

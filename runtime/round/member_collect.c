@@ -1,0 +1,270 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/assignment.h"
+#include "runtime/round/fold.h"
+#include "runtime/round/member_state.h"
+
+static bool is_train_round(const struct member *m)
+{
+    return m->round >= 1 && m->round <= m->rules->rounds;
+}
+
+/* The plan of the open round: NULL until its answer is known; null when there is none. */
+static const json_t *plan_of(struct member *m)
+{
+    char hex[HASH_TEXT];
+    json_t *request = fold_plan_request(m->rules, m->previous, m->round);
+    fold_hash(request, hex);
+    const json_t *found = json_object_get(m->results, hex);
+    if (!found && member_ask(m, "compute", hex))
+        member_act(m, ACTION_COMPUTE, json_pack("{sssO}", "hash", hex, "request", request));
+    json_decref(request);
+    if (!found)
+        return NULL;
+    const json_t *plan = json_object_get(json_object_get(found, "result"), "plan");
+    return value_is(found, "code", "ok") && json_is_object(plan) ? plan : json_null();
+}
+
+/* Asks for the replay of a contribution of a decided round, once. */
+static void ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
+{
+    const json_t *record = member_record_of(m, round), *before = member_record_of(m, round - 1);
+    json_t *document = json_object_get(json_object_get(m->documents, cid), "payload");
+    struct hash seed;
+    if (!before || !hash_parse(value_text(record, "seed"), &seed) || !member_ask(m, "replay", cid))
+        return;
+    json_t *context = assignment_context(m->rules, before, round, seed, json_object_get(record, "plan"), did);
+    member_act(m, ACTION_REPLAY, json_pack("{sssO?so}", "cid", cid, "document", document, "context", context));
+}
+
+static const char *challenge_code(struct member *m, const json_t *payload)
+{
+    const char *did, *cid = value_text(payload, "contribution");
+    const json_t *entry = record_find_contribution(m->previous, cid, &did);
+    if (value_lists(json_object_get(m->previous, "barred"), value_text(payload, "signer")))
+        return "barred";
+    if (!entry)
+        return "unknown";
+    const json_t *index = json_object_get(m->replays, cid);
+    if (!index) {
+        ask_replay(m, cid, did, value_integer(entry, "round"));
+        return NULL;
+    }
+    return json_integer_value(index) >= 0 && json_integer_value(index) == value_integer(payload, "index") ? "upheld" : "rejected";
+}
+
+static const char *contribution_code(struct member *m, const json_t *document)
+{
+    const json_t *payload = json_object_get(document, "payload"), *part = NULL;
+    const char *cid = value_text(document, "cid"), *did = value_text(payload, "signer");
+    const json_t *plan = plan_of(m), *code = json_object_get(m->codes, cid);
+    if (!plan)
+        return NULL;
+    part = value_find(m->parts, "did", did);
+    if (!json_array_size(json_object_get(part, "shards")))
+        return "unassigned";
+    if (json_is_null(plan))
+        return "plan";
+    if (code)
+        return json_string_value(code);
+    if (member_ask(m, "check", cid))
+        member_act(m, ACTION_CHECK,
+                   json_pack("{sssOsosI}", "cid", cid, "document", payload, "context",
+                             assignment_context(m->rules, m->previous, m->round, m->seed, plan, did), "limit_ms",
+                             (json_int_t)(2 * m->rules->view_ms)));
+    return NULL;
+}
+
+/* The code under which a document would be listed; NULL while it is not known; "" when it is no item of this round. */
+static const char *item_code(struct member *m, const json_t *document)
+{
+    const char *type = value_text(document, "type");
+    const json_t *payload = json_object_get(document, "payload");
+    if (json_object_get(m->listed, value_text(document, "cid")) || !strcmp(type, "received"))
+        return "";
+    if (!strcmp(type, "contribution"))
+        return is_train_round(m) && value_integer(payload, "round") == m->round ? contribution_code(m, document) : "";
+    if (!strcmp(type, "challenge"))
+        return m->previous ? challenge_code(m, payload) : "";
+    if (!strcmp(type, "equivocation"))
+        return "ok";
+    return record_membership_code(m->rules, m->previous, type, payload);
+}
+
+bool member_rule_requests(struct member *m)
+{
+    const char *cid;
+    json_t *document;
+    if (!m->seated || m->items || m->phase == PHASE_AWAIT || m->phase >= PHASE_VOTING)
+        return false;
+    if (is_train_round(m))
+        plan_of(m);
+    json_object_foreach(m->documents, cid, document) item_code(m, document);
+    return false;
+}
+
+/* ---- spot checks of the round before -------------------------------------------------------------------------------- */
+
+static void file_challenge(struct member *m, const char *cid, int64_t index)
+{
+    json_t *payload = json_pack("{sssI}", "contribution", cid, "index", (json_int_t)index);
+    json_object_set_new(payload, "round", json_integer(m->round - 1));
+    json_t *envelope = member_sign(m, "challenge", payload);
+    if (envelope)
+        member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
+}
+
+bool member_rule_spots(struct member *m)
+{
+    size_t i;
+    json_t *spot;
+    if (!m->seated || m->round < 2 || m->phase == PHASE_AWAIT || m->phase >= PHASE_DONE)
+        return false;
+    if (!m->spots)
+        m->spots = value_is(m->previous, "kind", "train") ? assignment_spots(m->rules, m->previous, m->seed, m->committee)
+                                                          : json_array();
+    json_array_foreach(m->spots, i, spot)
+    {
+        const char *cid = value_text(spot, "cid");
+        const json_t *index = json_object_get(m->replays, cid);
+        if (!value_is(spot, "member", m->did))
+            continue;
+        if (!index) {
+            ask_replay(m, cid, value_text(spot, "did"), m->round - 1);
+        } else if (json_integer_value(index) < 0 && !m->items && !value_lists(m->checked, cid)) {
+            json_array_append_new(m->checked, json_string(cid));
+        } else if (json_integer_value(index) >= 0 && member_ask(m, "challenge", cid)) {
+            file_challenge(m, cid, json_integer_value(index));
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool spots_pending(const struct member *m)
+{
+    size_t i;
+    json_t *spot;
+    json_array_foreach(m->spots, i, spot)
+    {
+        if (value_is(spot, "member", m->did) && !json_object_get(m->replays, value_text(spot, "cid")))
+            return true;
+    }
+    return false;
+}
+
+/* ---- when a round closes -------------------------------------------------------------------------------------------- */
+
+static size_t count_held(struct member *m, const char *type, const char *role)
+{
+    const char *cid;
+    json_t *document, *signers = json_object();
+    json_object_foreach(m->documents, cid, document)
+    {
+        const json_t *payload = json_object_get(document, "payload");
+        bool mine = value_is(document, "type", type) && (!*role || value_is(payload, "role", role));
+        if (mine && !strcmp(type, "contribution"))
+            mine = value_integer(payload, "round") == m->round && value_find(m->parts, "did", value_text(payload, "signer"));
+        else if (mine)
+            mine = !strcmp(record_membership_code(m->rules, m->previous, type, payload), "ok");
+        if (mine)
+            json_object_set_new(signers, value_text(payload, "signer"), json_true());
+    }
+    size_t count = json_object_size(signers);
+    json_decref(signers);
+    return count;
+}
+
+static size_t count_assigned(const struct member *m)
+{
+    size_t count = 0, i;
+    json_t *part;
+    json_array_foreach(m->parts, i, part) count += json_array_size(json_object_get(part, "shards")) > 0;
+    return count;
+}
+
+static bool passed(struct member *m, int64_t at)
+{
+    member_wake(m, at);
+    return m->now >= at;
+}
+
+static bool may_close(struct member *m)
+{
+    const struct rules *rules = m->rules;
+    if (m->round == 0) {
+        size_t wanted = rules->allowed ? json_array_size(rules->allowed) : (size_t)rules->trainers_quorum;
+        if (!m->funded)
+            return false;
+        return (count_held(m, "enrolment", "trainer") >= wanted &&
+                count_held(m, "enrolment", "syncer") >= json_array_size(rules->panel)) ||
+               passed(m, m->started + rules->round_ms);
+    }
+    if (!is_train_round(m))
+        return passed(m, m->started + rules->close_ms);
+    size_t held = count_held(m, "contribution", "");
+    int64_t grace = value_integer(m->previous, "grace_ms");
+    return held >= count_assigned(m) || (held >= (size_t)rules->trainers_quorum && passed(m, m->started + grace)) ||
+           passed(m, m->started + rules->round_ms);
+}
+
+/* t members have closed: whoever is slower does not wait much longer. */
+static bool others_closed(struct member *m)
+{
+    if ((int64_t)json_object_size(m->seen) < m->quorum.t)
+        return false;
+    if (!m->first_closed)
+        m->first_closed = m->now;
+    return (m->round > 0 || m->funded) && passed(m, m->first_closed + m->rules->grace_min_ms);
+}
+
+bool member_rule_close(struct member *m)
+{
+    if (m->phase != PHASE_TRAINING || !m->seated || !(may_close(m) || others_closed(m)))
+        return false;
+    m->phase = PHASE_COLLECTING;
+    m->closed = m->now;
+    return true;
+}
+
+/* ---- items ---------------------------------------------------------------------------------------------------------- */
+
+/* Something is still to be answered that may be waited for: checks a few views long, replays as long as a round. */
+static bool must_wait(struct member *m)
+{
+    const char *cid;
+    json_t *document;
+    bool checks_over = passed(m, m->closed + 3 * m->rules->view_ms), replays_over = passed(m, m->started + m->rules->round_ms);
+    if (spots_pending(m) && !replays_over)
+        return true;
+    json_object_foreach(m->documents, cid, document)
+    {
+        if (!item_code(m, document) && !(value_is(document, "type", "challenge") ? replays_over : checks_over))
+            return true;
+    }
+    return false;
+}
+
+bool member_rule_freeze(struct member *m)
+{
+    const char *cid;
+    json_t *document;
+    if (m->phase != PHASE_COLLECTING || must_wait(m))
+        return false;
+    m->items = json_array();
+    json_object_foreach(m->documents, cid, document)
+    {
+        const char *code = item_code(m, document);
+        bool contribution = value_is(document, "type", "contribution");
+        int64_t ms = value_integer(document, "at") - m->started;
+        if (code ? !*code : !contribution)
+            continue;
+        json_array_append_new(m->items, json_pack("{sssssI}", "cid", cid, "code", code ? code : "missing", "ms",
+                                                  (json_int_t)(ms < 0 || !contribution ? 0 : ms)));
+    }
+    value_sort(m->items, "cid");
+    value_sort(m->checked, NULL);
+    m->phase = PHASE_VOTING;
+    return true;
+}

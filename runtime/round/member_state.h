@@ -1,0 +1,116 @@
+/* member_state.h - a member's memory, shared by the files that hold its rules. Of no interest outside this folder.
+ *
+ *     member.c          events, messages, the open round's life, durable state
+ *     member_collect.c  items: what is checked, replayed and listed in `received`
+ *     member_vote.c     views, leader, proposals, votes, certificates
+ *     member_verify.c   recomputing decided rounds, releases
+ *
+ * A rule is a function that looks at the memory, does at most one thing and tells whether it did. member_step tries all rules until
+ * none does anything. A rule that waits for a moment names it with member_wake.
+ */
+#ifndef RONDO_ROUND_MEMBER_STATE_H
+#define RONDO_ROUND_MEMBER_STATE_H
+
+#include "runtime/round/certificate.h"
+#include "runtime/round/member.h"
+#include "runtime/round/received.h"
+#include "runtime/round/record.h"
+#include "runtime/round/value.h"
+
+enum phase { PHASE_AWAIT, PHASE_TRAINING, PHASE_COLLECTING, PHASE_VOTING, PHASE_DONE, PHASE_HALTED };
+
+enum { MEMBER_DID = 96, MEMBER_DOCUMENTS = 8192, MEMBER_RECORDS = 256, MEMBER_VIEWS = 64 };
+
+struct member {
+    const struct rules *rules;
+    char did[MEMBER_DID];
+    struct signing signing;
+    json_t *enrolment;
+    struct actions *out; /* during a step */
+    int64_t now, wake, timer;
+
+    /* the whole run */
+    json_t *finals;         /* [ { record, certificate, verified } ]; its last is the previous record's */
+    const json_t *previous; /* borrowed from finals; NULL in round 0 */
+    size_t verified, released;
+    json_t *documents; /* cid -> { type, cid, payload, envelope, at } */
+    json_t *listed;    /* cid -> true: some record lists this item */
+    json_t *wanted;    /* cid -> time of the last FETCH */
+    json_t *codes;     /* cid -> code of a contribution */
+    json_t *replays;   /* cid -> first differing leaf */
+    json_t *results;   /* request hash -> { code, result } */
+    json_t *asked;     /* what was asked of the driver -> true */
+    json_t *answered;  /* did -> time of the last answer to someone behind */
+    json_t *head;
+    int64_t funded;
+    int64_t abstain; /* through this round; -1: not */
+    bool finding;    /* a fresh folder that has not yet met the open round */
+    bool behind;     /* someone is in a later round */
+    int64_t fetched_at, repeated_at;
+
+    /* the open round */
+    int64_t round;
+    enum phase phase;
+    json_t *block;
+    struct hash seed;
+    json_t *committee, *parts, *spots; /* spots: this member's own replays of the round before */
+    struct quorum quorum;
+    bool seated;
+    int64_t started, closed, first_closed; /* times; closed: items must freeze soon */
+    json_t *items, *checked;               /* items: NULL until frozen */
+    json_t *statements;                    /* "type/view/phase/did" -> document */
+    json_t *seen;                          /* did -> highest view */
+    json_t *records, *verdicts;            /* cid -> record; cid -> "valid" or "wrong" */
+    json_t *prepares, *commits;            /* "view/record" and record -> certificate */
+
+    /* the open view; `own` and `lock` are durable */
+    int64_t view;
+    json_t *own; /* "received", "proposal", "prepare", "commit" -> payload signed in this view */
+    json_t *lock;
+    json_t *lead_set; /* received documents the leader settled on */
+    int64_t view_ends, settled_at;
+};
+
+/* member.c */
+void member_wake(struct member *m, int64_t at);
+bool member_ask(struct member *m, const char *kind, const char *name); /* true the first time */
+void member_act(struct member *m, enum action_kind kind, json_t *body);
+void member_send(struct member *m, json_t *to, json_t *message); /* both references are taken; this member is left out */
+void member_persist(struct member *m);
+void member_halt(struct member *m, const char *code, const char *message);
+bool member_may_sign(const struct member *m);
+/* Signs `payload` (reference taken; run, round, signer and version are put in), takes it in as if it had arrived; its envelope, new reference,
+ * NULL after a halt. */
+json_t *member_sign(struct member *m, const char *type, json_t *payload);
+void member_take(struct member *m, json_t *envelope);
+bool member_finalise(struct member *m, json_t *record, json_t *certificate);
+bool member_fetch(struct member *m, const json_t *cids);
+const json_t *member_statement(const struct member *m, const char *type, int64_t view, const char *phase, const char *did);
+int64_t member_interval(const struct member *m);                       /* between repetitions */
+const json_t *member_record_of(const struct member *m, int64_t round); /* final record or NULL */
+
+/* rules */
+bool member_rule_requests(struct member *m);
+bool member_rule_spots(struct member *m);
+bool member_rule_close(struct member *m);
+bool member_rule_freeze(struct member *m);
+bool member_rule_enter(struct member *m);
+bool member_rule_jump(struct member *m);
+bool member_rule_timeout(struct member *m);
+bool member_rule_lead(struct member *m);
+bool member_rule_prepare(struct member *m);
+bool member_rule_commit(struct member *m);
+bool member_rule_final(struct member *m);
+bool member_rule_repeat(struct member *m);
+bool member_rule_verify(struct member *m);
+bool member_rule_release(struct member *m);
+
+/* Sends everything this member has said in its view, with what the others need to judge it. */
+void member_repeat(struct member *m);
+/* record_of on the documents and results held; asks for what is missing. */
+enum record_outcome member_make_record(struct member *m, const json_t *previous, const json_t *block, const json_t *received,
+                                       bool forced, json_t **record);
+/* Payloads of the received documents a record lists; NULL while some are missing (then fetched). New reference. */
+json_t *member_received_of(struct member *m, const json_t *record);
+
+#endif

@@ -1,0 +1,350 @@
+#include "runtime/round/trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/assignment.h"
+#include "runtime/round/certificate.h"
+#include "runtime/round/fold.h"
+#include "runtime/round/record.h"
+#include "runtime/round/seed.h"
+#include "runtime/round/value.h"
+
+enum phase { FOLLOWING, TRAINING, PUSHING, DONE, HALTED };
+
+struct trainer {
+    const struct rules *rules;
+    char did[96];
+    struct signing signing;
+    json_t *enrolment;
+    struct actions *out;
+    int64_t now, wake, timer;
+
+    json_t *finals;
+    const json_t *previous; /* borrowed */
+    int64_t round;
+    bool funded;
+    enum phase phase;
+
+    /* the open round */
+    json_t *block, *plan, *contribution; /* contribution: signed fields, durable */
+    json_t *envelope, *acknowledged;     /* acknowledged: did -> true */
+    char cid[CID_TEXT], plan_hash[HASH_TEXT];
+    struct hash seed;
+    bool asked_block, asked_plan, asked_training;
+    int64_t pushed_at, fetched_at, enrolled_at;
+};
+
+static void act(struct trainer *t, enum action_kind kind, json_t *body)
+{
+    actions_add(t->out, kind, body);
+}
+
+static int64_t interval(const struct trainer *t)
+{
+    int64_t quarter = t->rules->view_ms / 4;
+    return quarter < 20 ? 20 : quarter > 5000 ? 5000 : quarter;
+}
+
+/* Whether `*last` is an interval or more ago; then it is now. */
+static bool due(struct trainer *t, int64_t *last)
+{
+    if (*last && t->now < *last + interval(t)) {
+        if (*last + interval(t) < t->wake)
+            t->wake = *last + interval(t);
+        return false;
+    }
+    *last = t->now ? t->now : 1;
+    if (*last + interval(t) < t->wake)
+        t->wake = *last + interval(t);
+    return true;
+}
+
+static json_t *panel(const struct trainer *t, const json_t *but)
+{
+    json_t *to = json_array(), *item;
+    size_t i;
+    json_array_foreach(t->rules->panel, i, item)
+    {
+        if (!json_object_get(but, value_text(item, "did")))
+            json_array_append(to, json_object_get(item, "did"));
+    }
+    return to;
+}
+
+static void push(struct trainer *t, json_t *envelope, const json_t *but)
+{
+    json_t *to = panel(t, but);
+    if (json_array_size(to))
+        act(t, ACTION_SEND, json_pack("{sos{s[O]}}", "to", to, "message", "documents", envelope));
+    else
+        json_decref(to);
+}
+
+static void tell_state(struct trainer *t)
+{
+    act(t, ACTION_STATE, json_pack("{sssIsi}", "phase", trainer_phase(t), "round", (json_int_t)t->round, "view", -1));
+}
+
+static void halt(struct trainer *t, const char *code, const char *message)
+{
+    t->phase = HALTED;
+    act(t, ACTION_HALT, json_pack("{ssss}", "code", code, "message", message));
+}
+
+static void clear(json_t **slot)
+{
+    json_decref(*slot);
+    *slot = NULL;
+}
+
+static void open_round(struct trainer *t)
+{
+    t->round = (int64_t)json_array_size(t->finals);
+    t->previous = t->round ? json_object_get(json_array_get(t->finals, (size_t)t->round - 1), "record") : NULL;
+    t->phase = FOLLOWING;
+    t->asked_block = t->asked_plan = t->asked_training = false;
+    t->pushed_at = t->fetched_at = 0;
+    t->plan_hash[0] = 0;
+    clear(&t->block);
+    clear(&t->plan);
+    clear(&t->contribution);
+    clear(&t->envelope);
+    json_object_clear(t->acknowledged);
+    if (t->previous && record_is_last(t->rules, t->previous))
+        t->phase = DONE;
+}
+
+static void take_final(struct trainer *t, json_t *final)
+{
+    json_t *record = json_object_get(final, "record"), *certificate = json_object_get(final, "certificate");
+    char key[32];
+    if (value_integer(record, "round") != t->round || t->phase >= DONE ||
+        !final_check(t->rules, t->previous, record, certificate, &t->signing, NULL))
+        return;
+    json_t *kept = json_pack("{sOsO}", "record", record, "certificate", certificate);
+    json_array_append(t->finals, kept);
+    snprintf(key, sizeof key, "final/%lld", (long long)t->round);
+    act(t, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", kept));
+    act(t, ACTION_FINAL, json_pack("{sIsOsO}", "round", (json_int_t)t->round, "record", record, "certificate", certificate));
+    act(t, ACTION_CANCEL, json_pack("{sI}", "round", (json_int_t)t->round));
+    json_decref(kept);
+    open_round(t);
+    if (t->phase == DONE)
+        act(t, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)t->round - 1));
+    tell_state(t);
+}
+
+/* ---- rules: each does at most one thing ----------------------------------------------------------------------------- */
+
+static void rule_follow(struct trainer *t)
+{
+    if (t->phase < DONE && due(t, &t->fetched_at))
+        act(t, ACTION_FETCH, json_pack("{sI}", "round", (json_int_t)t->round));
+}
+
+static bool is_enrolled(const struct trainer *t)
+{
+    return value_find(json_object_get(t->previous, "members"), "did", t->did);
+}
+
+static void rule_enrol(struct trainer *t)
+{
+    bool out = value_find(json_object_get(t->previous, "convicted"), "did", t->did);
+    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > t->rules->rounds)
+        return;
+    if (due(t, &t->enrolled_at))
+        push(t, t->enrolment, NULL);
+}
+
+/* Seed and plan of the open round; true when both are known. */
+static bool rule_prepare(struct trainer *t)
+{
+    struct hash entropy;
+    if (t->phase != FOLLOWING || t->round < 1 || t->round > t->rules->rounds || !is_enrolled(t) || !t->funded)
+        return false;
+    if (!t->block && !t->asked_block) {
+        t->asked_block = true;
+        act(t, ACTION_AWAIT_BLOCK, json_pack("{sI}", "height", (json_int_t)value_integer(t->previous, "next_height")));
+    }
+    if (!t->asked_plan) {
+        t->asked_plan = true;
+        json_t *request = fold_plan_request(t->rules, t->previous, t->round);
+        fold_hash(request, t->plan_hash);
+        act(t, ACTION_COMPUTE, json_pack("{sssO}", "hash", t->plan_hash, "request", request));
+        json_decref(request);
+    }
+    if (!t->block || !t->plan || !hash_parse(value_text(t->block, "entropy"), &entropy))
+        return false;
+    t->seed = seed_of(t->rules->run, (uint64_t)t->round, entropy.bytes, HASH_SIZE);
+    return true;
+}
+
+static void rule_train(struct trainer *t)
+{
+    if (t->contribution || t->asked_training || !rule_prepare(t))
+        return;
+    t->asked_training = true;
+    json_t *context = assignment_context(t->rules, t->previous, t->round, t->seed, t->plan, t->did);
+    if (!context)
+        return;
+    act(t, ACTION_TRAIN, json_pack("{sIso}", "round", (json_int_t)t->round, "context", context));
+    t->phase = TRAINING;
+    tell_state(t);
+}
+
+static void rule_push(struct trainer *t)
+{
+    struct error err = { 0 };
+    if (!t->contribution || t->phase >= DONE)
+        return;
+    if (!t->envelope) {
+        t->envelope = t->signing.sign(t->signing.context, "contribution", t->contribution, &err);
+        if (!t->envelope) {
+            halt(t, "sign", err.message);
+            return;
+        }
+        value_cid(t->contribution, t->cid);
+        t->phase = PUSHING;
+        tell_state(t);
+    }
+    if (due(t, &t->pushed_at))
+        push(t, t->envelope, t->acknowledged);
+}
+
+/* ---- events --------------------------------------------------------------------------------------------------------- */
+
+static void take_trained(struct trainer *t, const json_t *body)
+{
+    if (value_integer(body, "round") != t->round || t->contribution || t->phase != TRAINING)
+        return;
+    t->contribution = json_deep_copy(json_object_get(body, "contribution"));
+    json_object_set_new(t->contribution, "version", json_integer(1));
+    json_object_set_new(t->contribution, "run", json_string(t->rules->run));
+    json_object_set_new(t->contribution, "round", json_integer(t->round));
+    json_object_set_new(t->contribution, "signer", json_string(t->did));
+    act(t, ACTION_PERSIST,
+        json_pack("{sss{sssIsO}}", "key", "round", "value", "run", t->rules->run, "round", (json_int_t)t->round, "contribution",
+                  t->contribution));
+}
+
+static void take_event(struct trainer *t, const struct event *event)
+{
+    json_t *body = event->body, *item;
+    size_t i;
+    switch (event->kind) {
+    case EVENT_MESSAGE:
+        json_array_foreach(json_object_get(body, "finals"), i, item) take_final(t, item);
+        break;
+    case EVENT_BLOCK:
+        if (t->previous && value_integer(body, "height") >= value_integer(t->previous, "next_height") && !t->block)
+            t->block = json_incref(body);
+        break;
+    case EVENT_FUNDED:
+        t->funded = true;
+        break;
+    case EVENT_COMPUTED:
+        if (*t->plan_hash && value_is(body, "hash", t->plan_hash) && value_is(body, "code", "ok") && !t->plan)
+            t->plan = json_incref(json_object_get(json_object_get(body, "result"), "plan"));
+        break;
+    case EVENT_TRAINED:
+        take_trained(t, body);
+        break;
+    case EVENT_ACKNOWLEDGED:
+        if (value_is(body, "cid", t->cid))
+            json_object_set_new(t->acknowledged, value_text(body, "did"), json_true());
+        break;
+    default:
+        break;
+    }
+}
+
+void trainer_step(struct trainer *t, const struct event *event, struct actions *out)
+{
+    t->out = out;
+    t->now = event->now;
+    t->wake = INT64_MAX;
+    if (t->phase == HALTED)
+        return;
+    take_event(t, event);
+    rule_enrol(t);
+    rule_train(t);
+    rule_push(t);
+    rule_follow(t);
+    if (t->wake != INT64_MAX && t->phase < DONE && (t->wake != t->timer || event->kind == EVENT_TIME)) {
+        t->timer = t->wake;
+        act(t, ACTION_TIMER, json_pack("{sI}", "at", (json_int_t)t->wake));
+    }
+    t->out = NULL;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------- */
+
+static bool restore(struct trainer *t, const struct trainer_start *start, struct error *err)
+{
+    size_t i;
+    json_t *final;
+    json_array_foreach(start->finals, i, final)
+    {
+        const json_t *record = json_object_get(final, "record");
+        if (value_integer(record, "round") != (int64_t)i || !value_is(record, "run", t->rules->run))
+            return error_set(err, ERROR_CONFLICT, "use the folder of this run",
+                             "trainer: the records of this folder are not those of the run");
+        json_array_append(t->finals, final);
+    }
+    open_round(t);
+    if (start->durable && !value_is(start->durable, "run", t->rules->run))
+        return error_set(err, ERROR_CONFLICT, "use the folder of this run", "trainer: the durable state belongs to another run");
+    if (start->durable && value_integer(start->durable, "round") == t->round)
+        t->contribution = json_deep_copy(json_object_get(start->durable, "contribution"));
+    return true;
+}
+
+struct trainer *trainer_new(const struct trainer_start *start, struct error *err)
+{
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t)
+        abort();
+    t->rules = start->rules;
+    t->signing = start->signing;
+    t->enrolment = json_incref(start->enrolment);
+    t->finals = json_array();
+    t->acknowledged = json_object();
+    snprintf(t->did, sizeof t->did, "%s", start->did);
+    if (!restore(t, start, err)) {
+        trainer_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void trainer_free(struct trainer *t)
+{
+    if (!t)
+        return;
+    clear(&t->enrolment);
+    clear(&t->finals);
+    clear(&t->block);
+    clear(&t->plan);
+    clear(&t->contribution);
+    clear(&t->envelope);
+    clear(&t->acknowledged);
+    free(t);
+}
+
+int64_t trainer_round(const struct trainer *t)
+{
+    return t->round;
+}
+
+const char *trainer_phase(const struct trainer *t)
+{
+    static const char *const names[] = { "following", "training", "pushing", "done", "halted" };
+    return names[t->phase];
+}
+
+const json_t *trainer_finals(const struct trainer *t)
+{
+    return t->finals;
+}
