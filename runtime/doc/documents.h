@@ -57,7 +57,10 @@ const struct schema *document_schema(enum document_type type);
  * be valid votes for it by distinct signers; whether they are members and enough is for the reader. */
 bool document_read(const void *bytes, size_t size, struct document *out, struct error *err);
 
-/* The same, refusing every other type. */
+/* The same for a document that stands inside another JSON text (an envelope in a message, a certificate as a lock). */
+bool document_read_json(const json_t *value, struct document *out, struct error *err);
+
+/* As document_read, refusing every other type. */
 bool document_read_as(enum document_type type, const void *bytes, size_t size, struct document *out, struct error *err);
 
 /* Makes a document from its fields; version and signer (or type) are put in here. `fields` is not kept. `identity` is NULL for

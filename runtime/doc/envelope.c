@@ -244,18 +244,22 @@ static bool read_parts(const json_t *envelope, struct envelope *out, struct erro
     return check_signatures(json_object_get(envelope, "signatures"), out, err) && read_payload(out, err);
 }
 
+bool envelope_read_json(const json_t *envelope, struct envelope *out, struct error *err)
+{
+    *out = (struct envelope){ 0 };
+    if (read_parts(envelope, out, err))
+        return true;
+    envelope_free(out);
+    return false;
+}
+
 bool envelope_read(const void *bytes, size_t size, struct envelope *out, struct error *err)
 {
     json_t *envelope = json_read(bytes, size, ENVELOPE_SIZE, err);
+    bool ok = envelope && envelope_read_json(envelope, out, err);
 
-    *out = (struct envelope){ 0 };
     if (!envelope)
-        return false;
-
-    bool ok = read_parts(envelope, out, err);
-
+        *out = (struct envelope){ 0 };
     json_decref(envelope);
-    if (!ok)
-        envelope_free(out);
     return ok;
 }

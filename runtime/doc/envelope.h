@@ -46,6 +46,8 @@ bool envelope_make(const char *type, const json_t *payload, const struct secret_
 
 /* Reads and verifies. Every signature must be valid. Errors: syntax, limit, type, signature. */
 bool envelope_read(const void *bytes, size_t size, struct envelope *out, struct error *err);
+/* The same for an envelope that stands inside another JSON text (a vote in a certificate). */
+bool envelope_read_json(const json_t *envelope, struct envelope *out, struct error *err);
 
 /* Sets version and signer of a payload: the DID of `identity`, else the address of `account`. */
 void envelope_prepare(json_t *payload, const struct secret_key *identity, const struct account_key *account);

@@ -43,9 +43,9 @@ struct run_spec {
     struct spec_script model, objective, inner, outer, schedule;
     const char *chat_template; /* "model": the one in base_model; else the text of a CID */
     struct {
-        const char *kind; /* "lora", "none" */
+        const char *kind; /* "lora"; "none": every weight is trained, the rest is 0 and NULL */
         uint32_t rank, alpha;
-        const char *targets; /* "all-linear", "attention" */
+        const char *targets; /* "all-linear" */
     } adapter;
     struct spec_script aggregators[SPEC_AGGREGATORS]; /* applied in this order */
     size_t aggregator_count;
@@ -89,7 +89,7 @@ struct run_spec {
         struct address contract;
         const char *asset;
         unsigned __int128 budget, per_round;
-        int64_t trainers, syncers; /* billionths of per_round; together DECIMAL_ONE */
+        int64_t trainers, syncers; /* billionths of per_round; together at most DECIMAL_ONE */
         uint32_t expiry_rounds;
     } payment;
     struct {
@@ -98,7 +98,10 @@ struct run_spec {
     } limits;
 };
 
-/* Puts in the fallbacks. `draft` is changed. */
+/* The fields of the payload of a `run` document. */
+const struct schema *run_spec_schema(void);
+
+/* Puts in the fallbacks, and writes numbers as the signed bytes want them: a fraction 0.05 becomes "0.05". `draft` is changed. */
 void run_spec_complete(json_t *draft);
 
 /* Whether a completed spec (version and signer may be absent) is one this version runs. Errors name the field's path. */

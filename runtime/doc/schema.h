@@ -1,8 +1,8 @@
 /* schema.h - what a JSON object may hold, as a table.
  *
  *     static const struct schema_field vote_fields[] = {
- *         { "phase", SCHEMA_CHOICE, .choices = phases },
- *         { "round", SCHEMA_INTEGER, .most = UINT32_MAX },
+ *         FIELD("phase", CHOICE, .choices = phases),
+ *         FIELD("round", INTEGER, .most = UINT32_MAX),
  *     };
  *     static const struct schema vote = SCHEMA(vote_fields);
  *
@@ -50,6 +50,10 @@ struct schema {
     size_t count;
 };
 
+#define FIELD(name_, kind_, ...)                                                                                                 \
+    {                                                                                                                            \
+        .name = name_, .kind = SCHEMA_##kind_, ##__VA_ARGS__                                                                     \
+    }
 #define SCHEMA(table)                                                                                                            \
     {                                                                                                                            \
         table, sizeof(table) / sizeof(table)[0]                                                                                  \

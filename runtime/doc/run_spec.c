@@ -1,0 +1,433 @@
+#include "runtime/doc/run_spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/hex.h"
+
+enum { PAYEES = 64 }; /* of one release */
+
+/* ---- Checks across fields -------------------------------------------------------------------------------------------------- */
+
+static json_t *at(const json_t *spec, const char *path)
+{
+    char part[64];
+    json_t *value = (json_t *)spec;
+
+    while (value && *path) {
+        size_t size = strcspn(path, ".");
+
+        snprintf(part, sizeof part, "%.*s", (int)size, path);
+        value = json_object_get(value, part);
+        path += size + (path[size] == '.');
+    }
+    return value;
+}
+
+static int64_t number(const json_t *spec, const char *path)
+{
+    return json_integer_value(at(spec, path));
+}
+
+static int64_t billionths(const json_t *spec, const char *path)
+{
+    int64_t value = 0;
+
+    decimal_parse(json_string_value(at(spec, path)), &value);
+    return value;
+}
+
+static unsigned __int128 amount(const json_t *spec, const char *path)
+{
+    unsigned __int128 value = 0;
+
+    amount_parse(json_string_value(at(spec, path)), &value);
+    return value;
+}
+
+/* What later versions will offer, so that its refusal does not look like a spelling mistake. `only`: refused when it is this. */
+static const struct {
+    const char *path, *only, *what;
+} later[] = {
+    { "trust.tier", "replicated", "the replicated tier" },
+    { "trust.tier", "attested", "the attested tier" },
+    { "trust.tier", "confidential", "the confidential tier" },
+    { "trust.admission.mode", "open", "open admission (it needs deposits)" },
+    { "trust.admission.mode", "stake", "admission by stake" },
+    { "trust.admission.mode", "attested", "admission by attestation" },
+    { "trust.stake", NULL, "stake" },
+    { "committee.weights", NULL, "a weighted committee" },
+    { "committee.weight", NULL, "a weighted committee" },
+    { "committee.stake", NULL, "a weighted committee" },
+    { "dataset.regions", NULL, "regions" },
+    { "regions", NULL, "regions" },
+    { "fragments", NULL, "fragments" },
+    { "delay", NULL, "delayed aggregates" },
+    { "amendable", NULL, "amendments" },
+    { "payment.ledger", "evm", "a ledger on an EVM chain" },
+};
+
+static bool refuse_later(const char *path, const char *what, struct error *err)
+{
+    error_set(err, ERROR_UNSUPPORTED, NULL, "%s: not offered by this version", what);
+    return error_at(err, "%s", path);
+}
+
+static bool check_offered(const json_t *spec, struct error *err)
+{
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        const json_t *value = at(spec, later[i].path);
+        const char *text = json_string_value(value);
+
+        if (value && (!later[i].only || (text && strcmp(text, later[i].only) == 0)))
+            return refuse_later(later[i].path, later[i].what, err);
+    }
+    if (json_is_integer(at(spec, "trust.replicas")) && number(spec, "trust.replicas") > 1)
+        return refuse_later("trust.replicas", "more than one replica", err);
+    if (json_is_integer(at(spec, "trust.checkpoint_every")) && number(spec, "trust.checkpoint_every") > 1)
+        return refuse_later("trust.checkpoint_every", "a step log with gaps", err);
+    if (json_is_string(at(spec, "trust.deposit")) && strcmp(json_string_value(at(spec, "trust.deposit")), "0") != 0)
+        return refuse_later("trust.deposit", "deposits", err);
+    if (json_is_string(at(spec, "dataset.sealed")))
+        return refuse_later("dataset.sealed", "a sealed dataset", err);
+    if (json_is_integer(at(spec, "committee.size")) &&
+        number(spec, "committee.size") < (int64_t)json_array_size(at(spec, "committee.panel")))
+        return refuse_later("committee.size", "a committee smaller than its panel", err);
+    return true;
+}
+
+static bool range(const char *path, struct error *err)
+{
+    return error_at(err, "%s", path);
+}
+
+static bool check_adapter(const json_t *spec, struct error *err)
+{
+    bool lora = strcmp(json_string_value(at(spec, "adapter.kind")), "lora") == 0;
+    static const char *const parts[] = { "rank", "alpha", "targets" };
+
+    for (size_t i = 0; i < 3; i++) {
+        bool given = json_object_get(at(spec, "adapter"), parts[i]) != NULL;
+
+        if (given == lora)
+            continue;
+        error_set(err, lora ? ERROR_MISSING : ERROR_UNKNOWN, NULL,
+                  lora ? "this field is missing" : "an adapter of kind none has no such field");
+        return error_at(err, "adapter.%s", parts[i]);
+    }
+    return true;
+}
+
+static bool check_committee(const json_t *spec, struct error *err)
+{
+    json_t *panel = at(spec, "committee.panel");
+    int64_t size = number(spec, "committee.size"), threshold = number(spec, "committee.threshold");
+    int64_t release = number(spec, "committee.release_threshold"), members = (int64_t)json_array_size(panel);
+
+    if (size != members) {
+        error_set(err, ERROR_RANGE, "the whole panel is the committee", "the size is %lld, the panel has %lld", (long long)size,
+                  (long long)members);
+        return range("committee.size", err);
+    }
+    if (threshold * 2 <= size || threshold > size) {
+        error_set(err, ERROR_RANGE, "two halves could decide differently", "%lld of %lld: more than half, at most all are needed",
+                  (long long)threshold, (long long)size);
+        return range("committee.threshold", err);
+    }
+    if (release * 2 <= members || release > members) {
+        error_set(err, ERROR_RANGE, NULL, "%lld of a panel of %lld: more than half, at most all are needed", (long long)release,
+                  (long long)members);
+        return range("committee.release_threshold", err);
+    }
+    for (size_t i = 0; i < json_array_size(panel); i++)
+        for (size_t j = 0; j < i; j++)
+            for (size_t k = 0; k < 2; k++) {
+                const char *name = k ? "account" : "did";
+
+                if (!json_equal(json_object_get(json_array_get(panel, i), name), json_object_get(json_array_get(panel, j), name)))
+                    continue;
+                error_set(err, ERROR_DUPLICATE, NULL, "the same %s as of member %zu", name, j);
+                return error_at(err, "committee.panel[%zu].%s", i, name);
+            }
+    return true;
+}
+
+static bool check_trainers(const json_t *spec, struct error *err)
+{
+    json_t *allowed = at(spec, "trust.admission.allowed"), *panel = at(spec, "committee.panel");
+    int64_t quorum_of = number(spec, "quorum.trainers"), most = number(spec, "limits.trainers");
+    int64_t listed = (int64_t)json_array_size(allowed), shards = number(spec, "dataset.shards");
+
+    if (most + (int64_t)json_array_size(panel) > PAYEES) {
+        error_set(err, ERROR_RANGE, NULL, "%lld trainers and %zu syncers, one release pays at most %d", (long long)most,
+                  json_array_size(panel), PAYEES);
+        return range("limits.trainers", err);
+    }
+    if (quorum_of > most || quorum_of > listed || quorum_of > shards) {
+        error_set(err, ERROR_RANGE, NULL,
+                  "%lld trainers are needed, but limits.trainers is %lld, %lld are allowed and %lld shards are dealt",
+                  (long long)quorum_of, (long long)most, (long long)listed, (long long)shards);
+        return range("quorum.trainers", err);
+    }
+    if (listed > most) {
+        error_set(err, ERROR_RANGE, NULL, "%lld are allowed, limits.trainers is %lld", (long long)listed, (long long)most);
+        return range("trust.admission.allowed", err);
+    }
+    for (size_t i = 0; i < json_array_size(allowed); i++) {
+        bool twice = false, judge = false;
+
+        for (size_t j = 0; j < i; j++)
+            twice |= json_equal(json_array_get(allowed, i), json_array_get(allowed, j));
+        for (size_t j = 0; j < json_array_size(panel); j++)
+            judge |= json_equal(json_array_get(allowed, i), json_object_get(json_array_get(panel, j), "did"));
+        if (!twice && !judge)
+            continue;
+        error_set(err, ERROR_DUPLICATE, NULL, twice ? "listed twice" : "a member of the panel cannot train");
+        return error_at(err, "trust.admission.allowed[%zu]", i);
+    }
+    return true;
+}
+
+static bool check_times(const json_t *spec, struct error *err)
+{
+    int64_t least = number(spec, "quorum.grace.min_ms"), most = number(spec, "quorum.grace.max_ms");
+    int64_t lead = number(spec, "seed_lead") * number(spec, "payment.block_ms"), view = number(spec, "committee.view_ms");
+    int64_t settles = number(spec, "trust.challenge_rounds") + 2 * number(spec, "trust.answer_rounds");
+    int64_t expiry = number(spec, "payment.expiry_rounds");
+
+    if (least > most || most > number(spec, "quorum.round_ms")) {
+        error_set(err, ERROR_RANGE, NULL, "min_ms %lld, max_ms %lld, round_ms %lld do not ascend", (long long)least,
+                  (long long)most, (long long)number(spec, "quorum.round_ms"));
+        return range("quorum.grace", err);
+    }
+    if (lead < view) {
+        error_set(err, ERROR_RANGE, "raise seed_lead, or lower committee.view_ms",
+                  "%lld ms of blocks, one view takes %lld ms: the seed's block could be known before the vote", (long long)lead,
+                  (long long)view);
+        return range("seed_lead", err);
+    }
+    if (expiry < settles + 4) {
+        error_set(err, ERROR_RANGE, NULL,
+                  "%lld, at least %lld are needed: a round may take %lld records to settle, and 4 more to release",
+                  (long long)expiry, (long long)settles + 4, (long long)settles);
+        return range("payment.expiry_rounds", err);
+    }
+    return true;
+}
+
+static bool check_money(const json_t *spec, struct error *err)
+{
+    unsigned __int128 budget = amount(spec, "payment.budget"), each = amount(spec, "payment.per_round");
+    uint64_t rounds = (uint64_t)number(spec, "rounds");
+    char budget_text[AMOUNT_TEXT], each_text[AMOUNT_TEXT];
+
+    if (each == 0) {
+        error_set(err, ERROR_RANGE, NULL, "a round pays nothing");
+        return range("payment.per_round", err);
+    }
+    if (budget / each < rounds) {
+        error_set(err, ERROR_RANGE, "raise the budget, or lower rounds or per_round", "%s does not cover %llu rounds of %s",
+                  amount_text(budget, budget_text), (unsigned long long)rounds, amount_text(each, each_text));
+        return range("payment.budget", err);
+    }
+    if (billionths(spec, "payment.terms.trainers") + billionths(spec, "payment.terms.syncers") > DECIMAL_ONE) {
+        error_set(err, ERROR_RANGE, NULL, "the shares add up to more than 1");
+        return range("payment.terms", err);
+    }
+    return true;
+}
+
+static bool check_names(const json_t *spec, struct error *err)
+{
+    const char *name, *template = json_string_value(at(spec, "chat_template")), *nearest;
+    json_t *value, *imports = at(spec, "imports");
+    struct hash hash;
+
+    if (strcmp(template, "model") != 0 && !cid_parse(template, &hash, err))
+        return error_at(err, "chat_template");
+    if (json_object_size(imports) > SPEC_IMPORTS) {
+        error_set(err, ERROR_RANGE, NULL, "%zu imports, at most %d", json_object_size(imports), SPEC_IMPORTS);
+        return error_at(err, "imports");
+    }
+    json_object_foreach(imports, name, value)
+    {
+        nearest = json_string_value(value);
+        if (!nearest || !cid_parse(nearest, &hash, err)) {
+            if (!nearest)
+                error_set(err, ERROR_TYPE, NULL, "text is expected");
+            return error_at(err, "imports.%s", name);
+        }
+    }
+    return true;
+}
+
+bool run_spec_check(const json_t *spec, struct error *err)
+{
+    json_t *whole = json_copy((json_t *)spec);
+
+    /* A draft is not signed yet; who will sign it is its sponsor. */
+    if (!json_object_get(whole, "version"))
+        json_object_set_new(whole, "version", json_integer(1));
+    if (!json_object_get(whole, "signer"))
+        json_object_set(whole, "signer", json_object_get(whole, "sponsor"));
+
+    bool ok = check_offered(whole, err) && schema_check(run_spec_schema(), whole, err) && check_adapter(whole, err) &&
+              check_names(whole, err) && check_committee(whole, err) && check_trainers(whole, err) && check_times(whole, err) &&
+              check_money(whole, err);
+
+    if (ok && !json_equal(json_object_get(whole, "signer"), json_object_get(whole, "sponsor")))
+        ok = error_set(err, ERROR_SIGNATURE, NULL, "the signer is not the sponsor");
+    json_decref(whole);
+    return ok;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------------------------------------- */
+
+static struct spec_script script_of(const json_t *object)
+{
+    return (struct spec_script){ document_cid(object, "script"), json_object_get(object, "options") };
+}
+
+static struct address address_of(const json_t *text)
+{
+    struct address out = { { 0 } };
+
+    address_parse(json_string_value(text), &out);
+    return out;
+}
+
+static void read_scripts(struct run_spec *out, const json_t *json)
+{
+    const json_t *list = json_object_get(json, "aggregators");
+    const char *name;
+    json_t *value;
+
+    out->model = script_of(json_object_get(json, "model"));
+    out->objective = script_of(json_object_get(json, "objective"));
+    out->inner = script_of(json_object_get(json, "inner"));
+    out->outer = script_of(json_object_get(json, "outer"));
+    out->schedule = script_of(json_object_get(json, "schedule"));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        out->aggregators[out->aggregator_count++] = script_of(json_array_get(list, i));
+    json_object_foreach(json_object_get(json, "imports"), name, value) out->imports[out->import_count++] =
+        (struct spec_import){ name, document_cid(json_object_get(json, "imports"), name) };
+}
+
+static void read_people(struct run_spec *out, const json_t *json)
+{
+    const json_t *panel = at(json, "committee.panel"), *allowed = at(json, "trust.admission.allowed");
+
+    document_did(json, "sponsor", &out->sponsor);
+    out->account = address_of(json_object_get(json, "account"));
+    for (size_t i = 0; i < json_array_size(panel); i++) {
+        struct spec_member *one = &out->committee.panel[out->committee.panel_count++];
+
+        document_did(json_array_get(panel, i), "did", &one->did);
+        one->account = address_of(json_object_get(json_array_get(panel, i), "account"));
+    }
+    for (size_t i = 0; i < json_array_size(allowed); i++)
+        did_parse_strict(json_string_value(json_array_get(allowed, i)), &out->trust.allowed[out->trust.allowed_count++], NULL);
+}
+
+static void read_training(struct run_spec *out, const json_t *json)
+{
+    const char *nonce = document_text(json, "nonce");
+
+    out->name = document_text(json, "name");
+    hex_decode(nonce, strlen(nonce), out->nonce, sizeof out->nonce);
+    out->modality = document_text(json, "modality");
+    out->base_model = document_cid(json, "base_model");
+    out->chat_template = document_text(json, "chat_template");
+    out->adapter.kind = json_string_value(at(json, "adapter.kind"));
+    out->adapter.rank = (uint32_t)number(json, "adapter.rank");
+    out->adapter.alpha = (uint32_t)number(json, "adapter.alpha");
+    out->adapter.targets = json_string_value(at(json, "adapter.targets"));
+    out->rounds = (uint32_t)number(json, "rounds");
+    out->batch_tokens = (uint32_t)number(json, "batch_tokens");
+    out->dataset.manifest = document_cid(at(json, "dataset"), "manifest");
+    out->dataset.shards = (uint32_t)number(json, "dataset.shards");
+    out->dataset.corpora = at(json, "dataset.corpora");
+    out->kernel_class = document_text(json, "kernel_class");
+    out->limits.script_memory = number(json, "limits.script_memory");
+    out->limits.script_seconds = number(json, "limits.script_seconds");
+    out->limits.payload_bytes = number(json, "limits.payload_bytes");
+    out->limits.trainers = (uint32_t)number(json, "limits.trainers");
+}
+
+static void read_rules(struct run_spec *out, const json_t *json)
+{
+    out->trust.tier = json_string_value(at(json, "trust.tier"));
+    out->trust.admission = json_string_value(at(json, "trust.admission.mode"));
+    out->trust.spot_check = billionths(json, "trust.spot_check");
+    out->trust.challenge_rounds = (uint32_t)number(json, "trust.challenge_rounds");
+    out->trust.answer_rounds = (uint32_t)number(json, "trust.answer_rounds");
+    out->trust.rollback = strcmp(json_string_value(at(json, "trust.correction")), "rollback") == 0;
+    out->seed_lead = (uint32_t)number(json, "seed_lead");
+    out->quorum.trainers = (uint32_t)number(json, "quorum.trainers");
+    out->quorum.round_ms = number(json, "quorum.round_ms");
+    out->quorum.close_ms = number(json, "quorum.close_ms");
+    out->quorum.drop_after = (uint32_t)number(json, "quorum.drop_after");
+    out->quorum.grace_factor = billionths(json, "quorum.grace.factor");
+    out->quorum.grace_min_ms = number(json, "quorum.grace.min_ms");
+    out->quorum.grace_max_ms = number(json, "quorum.grace.max_ms");
+    out->committee.size = (uint32_t)number(json, "committee.size");
+    out->committee.threshold = (uint32_t)number(json, "committee.threshold");
+    out->committee.view_ms = number(json, "committee.view_ms");
+    out->committee.settle_ms = number(json, "committee.settle_ms");
+    out->committee.release_threshold = (uint32_t)number(json, "committee.release_threshold");
+}
+
+static void read_payment(struct run_spec *out, const json_t *json)
+{
+    out->payment.ledger = json_string_value(at(json, "payment.ledger"));
+    out->payment.chain = (uint64_t)number(json, "payment.chain");
+    out->payment.block_ms = number(json, "payment.block_ms");
+    out->payment.contract = address_of(at(json, "payment.contract"));
+    out->payment.asset = json_string_value(at(json, "payment.asset"));
+    out->payment.budget = amount(json, "payment.budget");
+    out->payment.per_round = amount(json, "payment.per_round");
+    out->payment.trainers = billionths(json, "payment.terms.trainers");
+    out->payment.syncers = billionths(json, "payment.terms.syncers");
+    out->payment.expiry_rounds = (uint32_t)number(json, "payment.expiry_rounds");
+}
+
+bool run_spec_read(const struct document *run, struct run_spec *out, struct error *err)
+{
+    *out = (struct run_spec){ 0 };
+    if (run->type != DOCUMENT_RUN)
+        return error_set(err, ERROR_TYPE, NULL, "a run is needed, this is a %s", document_type_name(run->type));
+    if (!run_spec_check(run->json, err))
+        return error_at(err, "run");
+    out->json = json_incref(run->json);
+    out->id = run->id;
+    read_scripts(out, out->json);
+    read_people(out, out->json);
+    read_training(out, out->json);
+    read_rules(out, out->json);
+    read_payment(out, out->json);
+    return true;
+}
+
+void run_spec_free(struct run_spec *spec)
+{
+    json_decref(spec->json);
+    *spec = (struct run_spec){ 0 };
+}
+
+uint32_t run_spec_settles_after(const struct run_spec *spec)
+{
+    return spec->trust.challenge_rounds + 2 * spec->trust.answer_rounds;
+}
+
+uint32_t committee_faults(uint32_t n, uint32_t q)
+{
+    uint32_t forks = 2 * q > n ? 2 * q - n - 1 : 0, waits = n - q;
+
+    return forks < waits ? forks : waits;
+}
+
+uint32_t committee_default_threshold(uint32_t n)
+{
+    return n == 0 ? 0 : n - (n - 1) / 3;
+}
