@@ -25,6 +25,9 @@ struct model_source;
 struct model_source *model_open(const char *path, struct error *err);
 void model_close(struct model_source *model);
 
+/* "gguf" or "safetensors". */
+const char *model_format(const struct model_source *model);
+
 /* config.json, or the one that stands for a GGUF file's metadata. Borrowed. */
 const json_t *model_config(const struct model_source *model);
 
@@ -51,7 +54,7 @@ const json_t *model_template_variables(const struct model_source *model);
  *
  *     { "format": "gguf", "architecture": "LlamaForCausalLM", "parameters": 134515008, "bytes": 98362432,
  *       "types": { "f32": 61, "q4_1": 210, "q8_0": 1 }, "chat_template": true, "config": { ... },
- *       "tokenizer": { "entries": 49152, "special": 17, "missing_bytes": [192, ...] },
+ *       "tokenizer": { "entries": 49152, "special": 17, "missing_bytes": [4, 6, ...] },
  *       "tensors": [ { "name", "type", "shape", "bytes" } ... ] }
  *
  * "missing_bytes": bytes that no token stands for, so that text with them cannot be encoded. "tokenizer" is null when the

@@ -1,0 +1,501 @@
+#include "native/model/source.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/file.h"
+#include "native/base/json.h"
+#include "native/base/nearest.h"
+#include "native/model/config.h"
+#include "native/model/convert.h"
+#include "native/model/gguf.h"
+#include "native/model/safetensors.h"
+#include "native/numerics/f32.h"
+
+enum {
+    CONFIG_LIMIT = 1 << 20,
+    INDEX_LIMIT = 64 << 20,
+    TEMPLATE_LIMIT = 1 << 20,
+    PARTS = 1000,
+};
+
+/* A tensor as others see it, and the heads over which its stored rows are interleaved (0: none). */
+struct entry {
+    struct tensor view;
+    unsigned heads;
+};
+
+struct model_source {
+    char *path;
+    bool is_gguf;
+    struct gguf gguf;
+    struct safetensors *parts;
+    size_t part_count;
+    struct entry *entries; /* in name order */
+    size_t entry_count;
+    json_t *config, *variables;
+    char *chat_template;
+};
+
+/* Entries ------------------------------------------------------------------------------------------------------------------ */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->view.name, ((const struct entry *)b)->view.name);
+}
+
+static bool sort_entries(struct model_source *model, struct error *err)
+{
+    qsort(model->entries, model->entry_count, sizeof *model->entries, by_name);
+    for (size_t i = 1; i < model->entry_count; i++)
+        if (by_name(&model->entries[i - 1], &model->entries[i]) == 0)
+            return error_set(err, ERROR_DUPLICATE, NULL, "two tensors have the name %s", model->entries[i].view.name);
+    return true;
+}
+
+static bool reserve_entries(struct model_source *model, size_t count, struct error *err)
+{
+    model->entries = calloc(count + 1, sizeof *model->entries);
+    return model->entries || error_set(err, ERROR_MEMORY, NULL, "no memory for %zu tensors", count);
+}
+
+/* Adds a view of `stored` called `name`. */
+static bool add_entry(struct model_source *model, const struct tensor *stored, const char *name, unsigned heads,
+                      struct error *err)
+{
+    struct entry *entry = &model->entries[model->entry_count];
+
+    entry->view = *stored;
+    entry->heads = heads;
+    entry->view.name = strdup(name);
+    if (!entry->view.name)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for a name");
+    model->entry_count++;
+    return true;
+}
+
+/* GGUF --------------------------------------------------------------------------------------------------------------------- */
+
+static bool add_gguf_tensor(struct model_source *model, const struct tensor *t, struct error *err)
+{
+    char name[2 * GGUF_NAME];
+    unsigned heads;
+
+    if (!config_name_from_gguf(model->config, t->name, name, sizeof name, &heads, err))
+        return error_at(err, "%s", t->name);
+    if (heads != 0 && (t->rank == 0 || t->dims[0] % (2 * heads) != 0)) {
+        error_set(err, ERROR_SHAPE, NULL, "the rows are no even number for each of %u heads", heads);
+        return error_at(err, "%s", t->name);
+    }
+    return add_entry(model, t, name, heads, err);
+}
+
+/* The text of token `key` names becomes the variable `name`. */
+static void add_token_variable(struct model_source *model, const struct text_slice *tokens, size_t count, const char *key,
+                               const char *name)
+{
+    int64_t id;
+
+    if (gguf_integer(&model->gguf, key, &id) && id >= 0 && (uint64_t)id < count)
+        json_object_set_new(model->variables, name, json_stringn(tokens[id].bytes, tokens[id].size));
+}
+
+static void read_gguf_text(struct model_source *model)
+{
+    struct text_slice text;
+    size_t count;
+    struct text_slice *tokens = gguf_texts(&model->gguf, "tokenizer.ggml.tokens", &count);
+
+    add_token_variable(model, tokens, count, "tokenizer.ggml.bos_token_id", "bos_token");
+    add_token_variable(model, tokens, count, "tokenizer.ggml.eos_token_id", "eos_token");
+    add_token_variable(model, tokens, count, "tokenizer.ggml.padding_token_id", "pad_token");
+    add_token_variable(model, tokens, count, "tokenizer.ggml.unknown_token_id", "unk_token");
+    free(tokens);
+    if (gguf_text(&model->gguf, "tokenizer.chat_template", &text))
+        model->chat_template = strndup(text.bytes, text.size);
+}
+
+static bool open_gguf(struct model_source *model, struct error *err)
+{
+    model->is_gguf = true;
+    if (!gguf_open(&model->gguf, model->path, err))
+        return false;
+    model->config = config_from_gguf(&model->gguf, err);
+    if (!model->config || !reserve_entries(model, model->gguf.tensor_count, err))
+        return error_at(err, "%s", model->path);
+    for (size_t i = 0; i < model->gguf.tensor_count; i++)
+        if (!add_gguf_tensor(model, &model->gguf.tensors[i], err))
+            return error_at(err, "%s", model->path);
+    read_gguf_text(model);
+    return sort_entries(model, err);
+}
+
+/* Folder ------------------------------------------------------------------------------------------------------------------- */
+
+/* The path of `name` in the model's folder; *exists tells whether it is there. */
+static bool path_of(const struct model_source *model, const char *name, char *path, bool *exists, struct error *err)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", model->path, name) >= PATH_MAX)
+        return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s/%s", model->path, name);
+    *exists = file_exists(path);
+    return true;
+}
+
+static bool open_part(struct model_source *model, const char *name, struct error *err)
+{
+    char path[PATH_MAX];
+    bool exists;
+
+    if (name[0] == '.' || strchr(name, '/'))
+        return error_set(err, ERROR_REFUSED, NULL, "the part %.80s does not lie in the folder", name);
+    if (model->part_count == PARTS)
+        return error_set(err, ERROR_LIMIT, NULL, "more than %d parts", PARTS);
+    if (!model->parts) {
+        model->parts = calloc(PARTS, sizeof *model->parts);
+        if (!model->parts)
+            return error_set(err, ERROR_MEMORY, NULL, "no memory for the parts");
+    }
+    return path_of(model, name, path, &exists, err) && safetensors_open(&model->parts[model->part_count++], path, err);
+}
+
+/* Opens each file that the index names, once. */
+static bool open_parts(struct model_source *model, const char *path, struct error *err)
+{
+    json_t *index = json_read_file(path, INDEX_LIMIT, err), *seen = json_object(), *file;
+    json_t *map = json_object_get(index, "weight_map");
+    const char *name;
+    bool ok = index != NULL;
+
+    if (ok && !json_is_object(map))
+        ok = error_set(err, ERROR_TYPE, NULL, "%s: weight_map is missing or no object", path);
+    json_object_foreach(map, name, file)
+    {
+        if (!json_is_string(file))
+            ok = error_set(err, ERROR_TYPE, NULL, "%s: weight_map.%.80s is no string", path, name);
+        else if (!json_object_get(seen, json_string_value(file)))
+            ok = json_object_set_new(seen, json_string_value(file), json_true()) == 0 &&
+                 open_part(model, json_string_value(file), err);
+        if (!ok)
+            break;
+    }
+    json_decref(seen);
+    json_decref(index);
+    return ok;
+}
+
+static bool open_weights(struct model_source *model, struct error *err)
+{
+    char path[PATH_MAX];
+    bool exists;
+    size_t count = 0;
+
+    if (!path_of(model, "model.safetensors", path, &exists, err))
+        return false;
+    if (exists && !open_part(model, "model.safetensors", err))
+        return false;
+    if (!exists) {
+        if (!path_of(model, "model.safetensors.index.json", path, &exists, err))
+            return false;
+        if (exists && !open_parts(model, path, err))
+            return false;
+    }
+    for (size_t i = 0; i < model->part_count; i++)
+        count += model->parts[i].count;
+    if (!reserve_entries(model, count, err))
+        return false;
+    for (size_t i = 0; i < model->part_count; i++)
+        for (size_t j = 0; j < model->parts[i].count; j++)
+            if (!add_entry(model, &model->parts[i].tensors[j], model->parts[i].tensors[j].name, 0, err))
+                return false;
+    return sort_entries(model, err);
+}
+
+/* The template that tokenizer_config.json holds: a string, or a list of named ones. */
+static const char *embedded_template(const json_t *config)
+{
+    const json_t *value = json_object_get(config, "chat_template"), *item;
+    size_t i;
+
+    json_array_foreach(value, i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, "name"));
+
+        if (name && strcmp(name, "default") == 0)
+            return json_string_value(json_object_get(item, "template"));
+    }
+    return json_string_value(value);
+}
+
+static void read_variables(struct model_source *model, const json_t *config)
+{
+    static const char *const names[] = { "bos_token", "eos_token", "pad_token", "unk_token" };
+
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *value = json_object_get(config, names[i]);
+
+        if (json_is_object(value))
+            value = json_object_get(value, "content");
+        if (json_is_string(value))
+            json_object_set(model->variables, names[i], value);
+    }
+}
+
+static bool read_tokenizer_config(struct model_source *model, struct error *err)
+{
+    char path[PATH_MAX];
+    bool exists;
+
+    if (!path_of(model, "tokenizer_config.json", path, &exists, err))
+        return false;
+    if (!exists)
+        return true;
+    json_t *config = json_read_file(path, INDEX_LIMIT, err);
+
+    if (!config)
+        return false;
+    read_variables(model, config);
+    const char *text = embedded_template(config);
+
+    if (text)
+        model->chat_template = strdup(text);
+    json_decref(config);
+    return true;
+}
+
+static bool read_template_file(struct model_source *model, struct error *err)
+{
+    struct buffer text = { 0 };
+    char path[PATH_MAX];
+    bool exists;
+
+    if (!path_of(model, "chat_template.jinja", path, &exists, err))
+        return false;
+    if (!exists)
+        return true;
+    const bool ok = file_read(path, TEMPLATE_LIMIT, &text, err);
+
+    if (ok) {
+        free(model->chat_template);
+        model->chat_template = strdup(buffer_text(&text));
+    }
+    buffer_free(&text);
+    return ok;
+}
+
+static bool open_folder(struct model_source *model, struct error *err)
+{
+    char path[PATH_MAX];
+    bool exists;
+
+    if (!path_of(model, "config.json", path, &exists, err))
+        return false;
+    model->config = json_read_file(path, CONFIG_LIMIT, err);
+    if (model->config && !json_is_object(model->config))
+        return error_set(err, ERROR_TYPE, NULL, "%s: no object", path);
+    return model->config && open_weights(model, err) && read_tokenizer_config(model, err) && read_template_file(model, err);
+}
+
+/* Surface ------------------------------------------------------------------------------------------------------------------ */
+
+struct model_source *model_open(const char *path, struct error *err)
+{
+    struct model_source *model = calloc(1, sizeof *model);
+    const size_t length = strlen(path);
+
+    if (model)
+        model->path = strdup(path);
+    if (!model || !model->path) {
+        free(model);
+        error_set(err, ERROR_MEMORY, NULL, "no memory for a model");
+        return NULL;
+    }
+    model->variables = json_object();
+    const bool is_gguf = length > 5 && strcmp(path + length - 5, ".gguf") == 0;
+
+    if (is_gguf ? open_gguf(model, err) : open_folder(model, err))
+        return model;
+    model_close(model);
+    return NULL;
+}
+
+void model_close(struct model_source *model)
+{
+    if (!model)
+        return;
+    for (size_t i = 0; i < model->entry_count; i++)
+        free(model->entries[i].view.name);
+    for (size_t i = 0; i < model->part_count; i++)
+        safetensors_close(&model->parts[i]);
+    gguf_close(&model->gguf);
+    json_decref(model->config);
+    json_decref(model->variables);
+    free(model->entries);
+    free(model->parts);
+    free(model->chat_template);
+    free(model->path);
+    free(model);
+}
+
+const char *model_format(const struct model_source *model)
+{
+    return model->is_gguf ? "gguf" : "safetensors";
+}
+
+const json_t *model_config(const struct model_source *model)
+{
+    return model->config;
+}
+
+const json_t *model_template_variables(const struct model_source *model)
+{
+    return model->variables;
+}
+
+const char *model_chat_template(const struct model_source *model)
+{
+    return model->chat_template;
+}
+
+size_t model_tensor_count(const struct model_source *model)
+{
+    return model->entry_count;
+}
+
+const struct tensor *model_tensor(const struct model_source *model, size_t index)
+{
+    return &model->entries[index].view;
+}
+
+static const struct entry *find(const struct model_source *model, const char *name)
+{
+    const struct entry wanted = { .view.name = (char *)(uintptr_t)name };
+
+    return model->entry_count == 0 ? NULL : bsearch(&wanted, model->entries, model->entry_count, sizeof *model->entries, by_name);
+}
+
+const struct tensor *model_find(const struct model_source *model, const char *name)
+{
+    const struct entry *entry = find(model, name);
+
+    return entry ? &entry->view : NULL;
+}
+
+/* Reads the rows of one head: HF's row t*d/2 + p is the stored row 2p + t, d rows in all. */
+static void read_head(const struct tensor *t, const uint8_t *stored, uint64_t d, uint64_t width, float *out)
+{
+    const size_t row_bytes = (size_t)(width / tensor_block_values(t->type)) * tensor_block_bytes(t->type);
+
+    for (uint64_t r = 0; r < d; r++) {
+        const uint64_t half = r / (d / 2), p = r % (d / 2);
+
+        convert_to_f32(t->type, stored + (2 * p + half) * row_bytes, width, out + r * width);
+    }
+}
+
+static void read_values(const struct entry *entry, float *out)
+{
+    const struct tensor *t = &entry->view;
+    const uint64_t count = tensor_values(t);
+
+    if (entry->heads == 0 || count == 0) {
+        convert_to_f32(t->type, t->data, count, out);
+        return;
+    }
+    const uint64_t d = t->dims[0] / entry->heads, width = count / t->dims[0];
+    const size_t head_bytes = t->size / entry->heads;
+
+    for (unsigned h = 0; h < entry->heads; h++)
+        read_head(t, (const uint8_t *)t->data + h * head_bytes, d, width, out + h * d * width);
+}
+
+/* The nearest name the model has, as a hint. */
+static const char *nearest(const struct model_source *model, const char *name, char *hint, size_t size)
+{
+    const char **names = malloc((model->entry_count + 1) * sizeof *names);
+
+    if (!names)
+        return NULL;
+    for (size_t i = 0; i < model->entry_count; i++)
+        names[i] = model->entries[i].view.name;
+    const char *best = nearest_name(name, names, model->entry_count);
+
+    free(names);
+    if (!best)
+        return NULL;
+    snprintf(hint, size, "did you mean %s?", best);
+    return hint;
+}
+
+bool model_read_tensor(const struct model_source *model, const char *name, float *out, struct error *err)
+{
+    const struct entry *entry = find(model, name);
+    char hint[200];
+
+    if (!entry)
+        return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
+    read_values(entry, out);
+    const uint64_t count = tensor_values(&entry->view);
+
+    for (uint64_t i = 0; i < count; i++)
+        if (!f32_is_finite(out[i])) {
+            error_set(err, ERROR_NON_FINITE, "fetch the file again", "value %" PRIu64 " is NaN or infinite", i);
+            return error_at(err, "%s: %s", model->path, name);
+        }
+    return true;
+}
+
+/* Tokenizer ---------------------------------------------------------------------------------------------------------------- */
+
+/* A short text of the metadata as a string of its own, NULL when there is none. */
+static char *text_of(const struct gguf *file, const char *key)
+{
+    struct text_slice text;
+
+    return gguf_text(file, key, &text) ? strndup(text.bytes, text.size) : NULL;
+}
+
+static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *err)
+{
+    size_t types;
+    struct tokenizer_arrays arrays = { 0 };
+    char *kind = text_of(file, "tokenizer.ggml.model"), *pre = text_of(file, "tokenizer.ggml.pre");
+    struct text_slice *tokens = gguf_texts(file, "tokenizer.ggml.tokens", &arrays.token_count);
+    struct text_slice *merges = gguf_texts(file, "tokenizer.ggml.merges", &arrays.merge_count);
+    int32_t *type = gguf_integers(file, "tokenizer.ggml.token_type", &types);
+    struct tokenizer *tokenizer = NULL;
+
+    arrays.model = kind;
+    arrays.pre = pre;
+    arrays.tokens = tokens;
+    arrays.merges = merges;
+    arrays.types = type;
+    if (!kind || !tokens || !merges)
+        error_set(err, ERROR_MISSING, NULL, "the file lacks tokenizer.ggml.model, .tokens or .merges");
+    else if (type && types != arrays.token_count)
+        error_set(err, ERROR_RANGE, NULL, "%zu token types for %zu tokens", types, arrays.token_count);
+    else
+        tokenizer = tokenizer_from_arrays(&arrays, err);
+    free(kind);
+    free(pre);
+    free(tokens);
+    free(merges);
+    free(type);
+    return tokenizer;
+}
+
+struct tokenizer *model_tokenizer(const struct model_source *model, struct error *err)
+{
+    char path[PATH_MAX];
+    bool exists;
+    struct tokenizer *tokenizer;
+
+    if (!model->is_gguf)
+        return path_of(model, "tokenizer.json", path, &exists, err) ? tokenizer_read_file(path, err) : NULL;
+    tokenizer = gguf_tokenizer(&model->gguf, err);
+    if (!tokenizer)
+        error_at(err, "%s", model->path);
+    return tokenizer;
+}

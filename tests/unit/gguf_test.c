@@ -1,0 +1,465 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "native/base/buffer.h"
+#include "native/base/file.h"
+#include "native/model/gguf.h"
+#include "native/model/source.h"
+
+/* A writer of GGUF files, as small as the tests need ------------------------------------------------------------------------ */
+
+static void put_text(struct buffer *b, const char *text)
+{
+    buffer_add_u64(b, strlen(text));
+    buffer_add_text(b, text);
+}
+
+static void put_start(struct buffer *b, uint64_t tensors, uint64_t values)
+{
+    buffer_add_text(b, "GGUF");
+    buffer_add_u32(b, 3);
+    buffer_add_u64(b, tensors);
+    buffer_add_u64(b, values);
+}
+
+static void put_u32(struct buffer *b, const char *key, uint32_t value)
+{
+    put_text(b, key);
+    buffer_add_u32(b, GGUF_U32);
+    buffer_add_u32(b, value);
+}
+
+static void put_f32(struct buffer *b, const char *key, float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, 4);
+    put_text(b, key);
+    buffer_add_u32(b, GGUF_F32);
+    buffer_add_u32(b, bits);
+}
+
+static void put_string(struct buffer *b, const char *key, const char *value)
+{
+    put_text(b, key);
+    buffer_add_u32(b, GGUF_STRING);
+    put_text(b, value);
+}
+
+static void put_strings(struct buffer *b, const char *key, const char *const *values, uint64_t count)
+{
+    put_text(b, key);
+    buffer_add_u32(b, GGUF_ARRAY);
+    buffer_add_u32(b, GGUF_STRING);
+    buffer_add_u64(b, count);
+    for (uint64_t i = 0; i < count; i++)
+        put_text(b, values[i]);
+}
+
+/* Entry of a tensor; `rows` 0 makes a vector. */
+static void put_tensor(struct buffer *b, const char *name, uint64_t rows, uint64_t columns, uint32_t type, uint64_t offset)
+{
+    put_text(b, name);
+    buffer_add_u32(b, rows ? 2 : 1);
+    buffer_add_u64(b, columns);
+    if (rows)
+        buffer_add_u64(b, rows);
+    buffer_add_u32(b, type);
+    buffer_add_u64(b, offset);
+}
+
+static void put_padding(struct buffer *b)
+{
+    while (b->size % 32 != 0)
+        buffer_add_u8(b, 0);
+}
+
+/* Format -------------------------------------------------------------------------------------------------------------------- */
+
+static void expect(const struct buffer *b, enum error_code code)
+{
+    struct gguf file;
+    struct error err = { 0 };
+
+    assert_int_equal(gguf_of(&file, b->bytes, b->size, &err), code == ERROR_NONE);
+    if (err.code != code)
+        print_message("%s: %s\n", err.place, err.message);
+    assert_int_equal(err.code, code);
+    gguf_close(&file);
+}
+
+static void values_of_all_kinds_are_read(void **state)
+{
+    static const char *const words[] = { "one", "", "three" };
+    struct buffer b = { 0 };
+    struct gguf file;
+    struct text_slice text;
+    int64_t integer;
+    double real;
+    bool boolean;
+    size_t count;
+    (void)state;
+
+    put_start(&b, 0, 7);
+    put_u32(&b, "u", 7);
+    put_string(&b, "s", "text");
+    put_f32(&b, "f", 0.5f);
+    put_strings(&b, "words", words, 3);
+    put_text(&b, "minus");
+    buffer_add_u32(&b, GGUF_I8);
+    buffer_add_u8(&b, 0xfe);
+    put_text(&b, "yes");
+    buffer_add_u32(&b, GGUF_BOOL);
+    buffer_add_u8(&b, 1);
+    put_text(&b, "numbers");
+    buffer_add_u32(&b, GGUF_ARRAY);
+    buffer_add_u32(&b, GGUF_U16);
+    buffer_add_u64(&b, 2);
+    buffer_add_u32(&b, 0xffff0003);
+    assert_true(gguf_of(&file, b.bytes, b.size, NULL));
+    assert_true(gguf_integer(&file, "u", &integer) && integer == 7);
+    assert_true(gguf_integer(&file, "minus", &integer) && integer == -2);
+    assert_true(gguf_real(&file, "f", &real) && real == 0.5);
+    assert_true(gguf_real(&file, "u", &real) && real == 7);
+    assert_true(gguf_boolean(&file, "yes", &boolean) && boolean);
+    assert_true(gguf_text(&file, "s", &text) && text.size == 4 && memcmp(text.bytes, "text", 4) == 0);
+    assert_false(gguf_text(&file, "u", &text) || gguf_integer(&file, "s", &integer) || gguf_integer(&file, "absent", &integer));
+    struct text_slice *texts = gguf_texts(&file, "words", &count);
+
+    assert_int_equal(count, 3);
+    assert_int_equal(texts[1].size, 0);
+    assert_memory_equal(texts[2].bytes, "three", 5);
+    free(texts);
+    int32_t *numbers = gguf_integers(&file, "numbers", &count);
+
+    assert_int_equal(count, 2);
+    assert_true(numbers[0] == 3 && numbers[1] == 65535);
+    free(numbers);
+    gguf_close(&file);
+    buffer_free(&b);
+}
+
+static void tensors_have_their_slowest_dimension_first(void **state)
+{
+    struct buffer b = { 0 };
+    struct gguf file;
+    (void)state;
+
+    put_start(&b, 2, 0);
+    put_tensor(&b, "m", 3, 32, 8, 0);
+    put_tensor(&b, "a", 0, 2, 0, 128);
+    put_padding(&b);
+    for (unsigned i = 0; i < 136; i++)
+        buffer_add_u8(&b, (uint8_t)i);
+    assert_true(gguf_of(&file, b.bytes, b.size, NULL));
+    assert_string_equal(file.tensors[0].name, "a");
+    assert_int_equal(*(const uint8_t *)file.tensors[0].data, 128);
+    assert_int_equal(file.tensors[1].type, TENSOR_Q8_0);
+    assert_int_equal(file.tensors[1].dims[0], 3);
+    assert_int_equal(file.tensors[1].dims[1], 32);
+    assert_int_equal(file.tensors[1].size, 3 * 34);
+    gguf_close(&file);
+    for (size_t size = 0; size < b.size; size++) {
+        struct error err = { 0 };
+
+        assert_false(gguf_of(&file, b.bytes, size, &err));
+        assert_int_equal(err.code, ERROR_TRUNCATED);
+        gguf_close(&file);
+    }
+    buffer_free(&b);
+}
+
+/* A file with one tensor entry and 64 bytes of data. */
+static void expect_tensor(uint64_t rows, uint64_t columns, uint32_t type, uint64_t offset, enum error_code code)
+{
+    struct buffer b = { 0 };
+
+    put_start(&b, 1, 0);
+    put_tensor(&b, "t", rows, columns, type, offset);
+    put_padding(&b);
+    for (unsigned i = 0; i < 64; i++)
+        buffer_add_u8(&b, 0);
+    expect(&b, code);
+    buffer_free(&b);
+}
+
+static void lying_tensors_are_refused(void **state)
+{
+    (void)state;
+    expect_tensor(2, 8, 0, 0, ERROR_NONE);
+    expect_tensor(2, 8, 0, 32, ERROR_TRUNCATED);
+    expect_tensor(0, 1, 0, UINT64_MAX - 31, ERROR_TRUNCATED);
+    expect_tensor(0, 1, 0, 4, ERROR_RANGE);
+    expect_tensor(1, 31, 8, 0, ERROR_SHAPE);
+    expect_tensor(UINT64_MAX, 8, 0, 0, ERROR_LIMIT);
+    expect_tensor(UINT64_MAX / 8, 1, 0, 0, ERROR_TRUNCATED);
+    expect_tensor(UINT64_MAX / 2, 1, 0, 0, ERROR_LIMIT);
+    expect_tensor(1, 256, 12, 0, ERROR_UNSUPPORTED);
+    expect_tensor(1, 1, 999, 0, ERROR_UNSUPPORTED);
+}
+
+static void lying_headers_are_refused(void **state)
+{
+    struct buffer b = { 0 };
+    (void)state;
+
+    put_start(&b, 0, 0);
+    expect(&b, ERROR_NONE);
+    b.bytes[0] = 'X';
+    expect(&b, ERROR_SYNTAX);
+    b.bytes[0] = 'G', b.bytes[4] = 1;
+    expect(&b, ERROR_UNSUPPORTED);
+    b.bytes[4] = 0, b.bytes[7] = 3; /* big-endian */
+    expect(&b, ERROR_UNSUPPORTED);
+    b.bytes[4] = 3, b.bytes[7] = 0, b.bytes[15] = 1; /* 2^56 tensors */
+    expect(&b, ERROR_LIMIT);
+    b.bytes[15] = 0, b.bytes[23] = 1; /* 2^56 keys */
+    expect(&b, ERROR_LIMIT);
+    buffer_clear(&b);
+    put_start(&b, 0, 2);
+    put_u32(&b, "k", 1);
+    put_u32(&b, "k", 2);
+    expect(&b, ERROR_DUPLICATE);
+    buffer_clear(&b);
+    put_start(&b, 0, 1);
+    put_u32(&b, "general.alignment", 24);
+    expect(&b, ERROR_RANGE);
+    buffer_clear(&b);
+    put_start(&b, 0, 1);
+    put_string(&b, "general.alignment", "32");
+    expect(&b, ERROR_TYPE);
+    buffer_free(&b);
+}
+
+static void expect_array(uint32_t type, uint32_t element, uint64_t count, enum error_code code)
+{
+    struct buffer b = { 0 };
+
+    put_start(&b, 0, 1);
+    put_text(&b, "k");
+    buffer_add_u32(&b, type);
+    buffer_add_u32(&b, element);
+    buffer_add_u64(&b, count);
+    buffer_add_u64(&b, 0);
+    expect(&b, code);
+    buffer_free(&b);
+}
+
+static void lying_values_are_refused(void **state)
+{
+    (void)state;
+    expect_array(GGUF_ARRAY, GGUF_U8, 8, ERROR_NONE);
+    expect_array(GGUF_ARRAY, GGUF_U8, 9, ERROR_TRUNCATED);
+    expect_array(GGUF_ARRAY, GGUF_U32, UINT64_MAX / 2, ERROR_TRUNCATED);
+    expect_array(GGUF_ARRAY, GGUF_STRING, UINT64_MAX, ERROR_TRUNCATED);
+    expect_array(GGUF_ARRAY, GGUF_ARRAY, 1, ERROR_UNSUPPORTED);
+    expect_array(GGUF_ARRAY, 13, 1, ERROR_SYNTAX);
+    expect_array(13, 0, 0, ERROR_SYNTAX);
+    expect_array(GGUF_STRING, 0xffffffff, UINT64_MAX, ERROR_TRUNCATED);
+}
+
+static void overlapping_tensors_are_refused(void **state)
+{
+    struct buffer b = { 0 };
+    (void)state;
+
+    put_start(&b, 2, 0);
+    put_tensor(&b, "a", 0, 9, 0, 0);
+    put_tensor(&b, "b", 0, 1, 0, 32);
+    put_padding(&b);
+    for (unsigned i = 0; i < 64; i++)
+        buffer_add_u8(&b, 0);
+    expect(&b, ERROR_CONFLICT);
+    buffer_clear(&b);
+    put_start(&b, 2, 0);
+    put_tensor(&b, "a", 0, 1, 0, 0);
+    put_tensor(&b, "a", 0, 1, 0, 32);
+    put_padding(&b);
+    for (unsigned i = 0; i < 64; i++)
+        buffer_add_u8(&b, 0);
+    expect(&b, ERROR_DUPLICATE);
+    buffer_free(&b);
+}
+
+/* Models -------------------------------------------------------------------------------------------------------------------- */
+
+static const char *const tokens[] = { "<|im_end|>", "a", "b", "ab" };
+static const char *const merges[] = { "a b" };
+
+static void put_llama(struct buffer *b, uint64_t tensors)
+{
+    put_start(b, tensors, 14);
+    put_string(b, "general.architecture", "llama");
+    put_u32(b, "llama.block_count", 1);
+    put_u32(b, "llama.context_length", 64);
+    put_u32(b, "llama.embedding_length", 8);
+    put_u32(b, "llama.feed_forward_length", 16);
+    put_u32(b, "llama.attention.head_count", 2);
+    put_u32(b, "llama.attention.head_count_kv", 1);
+    put_f32(b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    put_string(b, "tokenizer.ggml.model", "gpt2");
+    put_string(b, "tokenizer.ggml.pre", "smollm");
+    put_strings(b, "tokenizer.ggml.tokens", tokens, 4);
+    put_strings(b, "tokenizer.ggml.merges", merges, 1);
+    put_u32(b, "tokenizer.ggml.eos_token_id", 0);
+    put_string(b, "tokenizer.chat_template", "{{ messages }}");
+}
+
+/* Embedding 4 x 8, q 8 x 8 and k 4 x 8 of f32, whose values are their row numbers. */
+static void write_llama(const char *path)
+{
+    struct buffer b = { 0 };
+    static const unsigned rows[] = { 4, 8, 4 };
+
+    put_llama(&b, 3);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "blk.0.attn_q.weight", 8, 8, 0, 128);
+    put_tensor(&b, "blk.0.attn_k.weight", 4, 8, 0, 384);
+    put_padding(&b);
+    for (unsigned t = 0; t < 3; t++)
+        for (unsigned r = 0; r < rows[t]; r++)
+            for (unsigned c = 0; c < 8; c++) {
+                const float value = (float)r;
+                uint32_t bits;
+
+                memcpy(&bits, &value, 4);
+                buffer_add_u32(&b, bits);
+            }
+    assert_true(file_write(path, b.bytes, b.size, 0600, NULL));
+    buffer_free(&b);
+}
+
+static void check_rows(const struct model_source *model, const char *name, const float *rows, unsigned count)
+{
+    float out[64];
+
+    assert_true(model_read_tensor(model, name, out, NULL));
+    for (unsigned r = 0; r < count; r++)
+        for (unsigned c = 0; c < 8; c++)
+            assert_true(out[8 * r + c] == rows[r]);
+}
+
+static void a_llama_file_reads_as_the_folder_it_was_made_from(void **state)
+{
+    /* heads of 4 rows: HF's rows 0 1 (first halves) and 2 3 (second halves) lie in the file as 0 2 1 3 */
+    static const float embedding[] = { 0, 1, 2, 3 }, q[] = { 0, 2, 1, 3, 4, 6, 5, 7 }, k[] = { 0, 2, 1, 3 };
+    char folder[] = "/tmp/rondo_test_XXXXXX", path[64];
+    struct error err = { 0 };
+    float out[64];
+    (void)state;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    write_llama(path);
+    struct model_source *model = model_open(path, &err);
+
+    assert_non_null(model);
+    assert_int_equal(model_tensor_count(model), 3);
+    check_rows(model, "model.embed_tokens.weight", embedding, 4);
+    check_rows(model, "model.layers.0.self_attn.q_proj.weight", q, 8);
+    check_rows(model, "model.layers.0.self_attn.k_proj.weight", k, 4);
+    assert_false(model_read_tensor(model, "model.layers.0.self_attn.q_proj.weigth", out, &err));
+    assert_string_equal(err.hint, "did you mean model.layers.0.self_attn.q_proj.weight?");
+    const json_t *config = model_config(model);
+
+    assert_int_equal(json_integer_value(json_object_get(config, "vocab_size")), 4);
+    assert_int_equal(json_integer_value(json_object_get(config, "head_dim")), 4);
+    assert_true(json_is_true(json_object_get(config, "tie_word_embeddings")));
+    assert_string_equal(model_chat_template(model), "{{ messages }}");
+    assert_string_equal(json_string_value(json_object_get(model_template_variables(model), "eos_token")), "<|im_end|>");
+    json_t *report = model_inspect(model, &err);
+
+    assert_non_null(report);
+    assert_int_equal(json_integer_value(json_object_get(report, "parameters")), 128);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(report, "tokenizer"), "missing_bytes")), 254);
+    json_decref(report);
+    model_close(model);
+    unlink(path);
+    rmdir(folder);
+}
+
+static void expect_model(struct buffer *b, enum error_code code)
+{
+    char folder[] = "/tmp/rondo_test_XXXXXX", path[64];
+    struct error err = { 0 };
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    put_padding(b);
+    for (unsigned i = 0; i < 256; i++)
+        buffer_add_u8(b, 0);
+    assert_true(file_write(path, b->bytes, b->size, 0600, NULL));
+    assert_null(model_open(path, &err));
+    assert_int_equal(err.code, code);
+    unlink(path);
+    rmdir(folder);
+    buffer_free(b);
+}
+
+static void files_that_are_no_llama_are_refused(void **state)
+{
+    struct buffer b = { 0 };
+    (void)state;
+
+    put_start(&b, 0, 1);
+    put_string(&b, "general.architecture", "mamba");
+    expect_model(&b, ERROR_UNSUPPORTED);
+    put_llama(&b, 0);
+    expect_model(&b, ERROR_MISSING);
+    put_llama(&b, 2);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "blk.0.ffn_gate_exps.weight", 1, 1, 0, 128);
+    expect_model(&b, ERROR_UNSUPPORTED);
+    put_llama(&b, 2);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "blk.1.attn_v.weight", 1, 1, 0, 128);
+    expect_model(&b, ERROR_RANGE);
+    put_llama(&b, 2);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "blk.0.attn_q.weight", 6, 1, 0, 128);
+    expect_model(&b, ERROR_SHAPE);
+}
+
+static void the_pocket_folder_opens_with_tokenizer_and_template(void **state)
+{
+    struct error err = { 0 };
+    struct model_source *model = model_open(RONDO_SOURCE "/models/pocket", &err);
+    (void)state;
+
+    assert_non_null(model);
+    struct tokenizer *tokenizer = model_tokenizer(model, &err);
+
+    assert_non_null(tokenizer);
+    assert_int_equal(tokenizer_size(tokenizer), json_integer_value(json_object_get(model_config(model), "vocab_size")));
+    assert_string_equal(json_string_value(json_object_get(model_template_variables(model), "bos_token")), "<|im_start|>");
+    assert_non_null(model_chat_template(model));
+    tokenizer_free(tokenizer);
+    model_close(model);
+    assert_null(model_open(RONDO_SOURCE "/models/absent", &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_all_kinds_are_read),
+        cmocka_unit_test(tensors_have_their_slowest_dimension_first),
+        cmocka_unit_test(lying_tensors_are_refused),
+        cmocka_unit_test(lying_headers_are_refused),
+        cmocka_unit_test(lying_values_are_refused),
+        cmocka_unit_test(overlapping_tensors_are_refused),
+        cmocka_unit_test(a_llama_file_reads_as_the_folder_it_was_made_from),
+        cmocka_unit_test(files_that_are_no_llama_are_refused),
+        cmocka_unit_test(the_pocket_folder_opens_with_tokenizer_and_template),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
