@@ -8,7 +8,8 @@
  * first, so there is nothing that could disagree. A block is one SQLite transaction, synchronous, in WAL mode: after a crash at any
  * moment the file holds a whole number of blocks. There is one writer and no fork, so a block is final once it is written.
  *
- * Entropy is 32 random bytes a block, or with a test seed S H("rondo/entropy", S, height): then the status says so.
+ * Entropy is 32 random bytes a block, or with a test seed S always H("rondo/entropy", S), so that a run does not depend on the
+ * heights it meets: then the status says so.
  */
 #ifndef RONDO_LEDGER_LOCAL_H
 #define RONDO_LEDGER_LOCAL_H
@@ -65,8 +66,15 @@ bool ledger_local_receipt(struct ledger_local *ledger, struct hash id, struct le
 size_t ledger_local_events(const struct ledger_local *ledger, const struct hash *run, uint64_t from, uint64_t to,
                            struct ledger_event events[LEDGER_EVENTS], uint64_t *next);
 
-/* Reads the file alone, without changing or locking it, and checks everything: hashes, links, times, signatures, codes, roots,
- * conservation. `height` gets the number of sound blocks. False with `err`: mismatch, place "block 12". */
+/* The same reads from a file that another process may be writing, or nobody: nothing is locked or changed, add and make_block
+ * are refused. Everything is checked while it is read: hashes, links, times, signatures, codes, roots, conservation. NULL with `err`:
+ * mismatch (place "block 12" or "genesis"), io, missing. */
+struct ledger_local *ledger_local_open_read(const char *path, struct error *err);
+
+/* ledger_local_open_read and close: is the file sound? `height` (may be NULL) gets the number of blocks. */
 bool ledger_local_check(const char *path, uint64_t *height, struct error *err);
+
+/* The EIP-712 domain of every embedded ledger of this chain id: its contract is the last 20 bytes of keccak256("rondo/ledger"). */
+struct release_domain ledger_local_domain(uint64_t chain);
 
 #endif

@@ -13,17 +13,17 @@
 #define LEDGER_REQUEST_LIMIT (256u << 10) /* bytes */
 
 struct ledger_options {
-    const char *path;                              /* of the SQLite file */
-    const char *address;                           /* NULL: 127.0.0.1 */
-    uint16_t port;                                 /* 0: the system picks one */
-    const struct ledger_genesis *genesis;          /* may be NULL for an existing file */
-    const char *url_file;                          /* NULL, or the URL is written there once it listens */
-    void (*ready)(void *context, const char *url); /* may be NULL */
+    const char *path;                                        /* of the SQLite file */
+    const char *address;                                     /* NULL: 127.0.0.1 */
+    uint16_t port;                                           /* 0: the system picks one */
+    const struct ledger_genesis *genesis;                    /* may be NULL for an existing file */
+    const char *url_file;                                    /* NULL, or the URL is written there once it listens */
+    void (*ready)(void *context, const char *url);           /* may be NULL */
+    void (*trouble)(void *context, const struct error *err); /* a block could not be written; tried again. May be NULL */
     void *context;
 };
 
-/* Serves until SIGTERM or SIGINT, then ends cleanly. Returns true then, false with `err` when it could not begin or the file cannot be
- * written any longer. */
+/* Serves until SIGTERM or SIGINT, then ends cleanly. Returns true then, false with `err` when it could not begin. */
 bool ledger_serve(const struct ledger_options *options, struct error *err);
 
 /* The same inside a loop that somebody else runs (tests, one process with more in it). */
