@@ -83,7 +83,7 @@ struct ledger_event {
 };
 
 struct ledger_receipt {
-    char id[80];     /* CID of the transaction's payload */
+    struct hash id;  /* in the CID of the transaction's payload */
     uint64_t height; /* of its block; 0: still waiting */
     bool final;
     enum error_code code; /* ERROR_NONE, or why it had no effect (conflict, refused, range, ...) */

@@ -102,8 +102,8 @@ static void receipt_add(struct ledger_local *l, struct hash id, uint64_t height,
 /* ---- genesis ---- */
 
 static const struct schema_field allocation_fields[] = {
-    { "account", SCHEMA_ADDRESS },
-    { "amount", SCHEMA_AMOUNT },
+    { .name = "account", .kind = SCHEMA_ADDRESS },
+    { .name = "amount", .kind = SCHEMA_AMOUNT },
 };
 static const struct schema allocation_schema = SCHEMA(allocation_fields);
 static const struct schema_field allocation_item = { .kind = SCHEMA_OBJECT, .of = &allocation_schema };

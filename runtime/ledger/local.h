@@ -19,7 +19,7 @@
 #include "runtime/ledger/ledger.h"
 
 #define LEDGER_WAITING     1024 /* transactions in memory, not yet in a block */
-#define LEDGER_BLOCK       256  /* transactions in a block */
+#define LEDGER_BLOCK       256  /* transactions in a block; fewer when their events pass LEDGER_EVENTS */
 #define LEDGER_ALLOCATIONS 4096
 
 struct ledger_allocation {

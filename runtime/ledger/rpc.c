@@ -101,10 +101,10 @@ static const struct schema_field block_params[] = {
 };
 static const struct schema_field escrow_params[] = {
     { "ref", SCHEMA_HEX, .most = HASH_SIZE },
-    { "sponsor", SCHEMA_ADDRESS },
+    { .name = "sponsor", .kind = SCHEMA_ADDRESS },
 };
 static const struct schema_field account_params[] = {
-    { "account", SCHEMA_ADDRESS },
+    { .name = "account", .kind = SCHEMA_ADDRESS },
 };
 static const struct schema_field events_params[] = {
     { "from", SCHEMA_INTEGER, .most = CANONICAL_INTEGER },
@@ -115,7 +115,7 @@ static const struct schema_field submit_params[] = {
     { "transaction", SCHEMA_TEXT, .least = 1, .most = TRANSACTION_LIMIT },
 };
 static const struct schema_field receipt_params[] = {
-    { "id", SCHEMA_CID },
+    { .name = "id", .kind = SCHEMA_CID },
 };
 
 static const struct {

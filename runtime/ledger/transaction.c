@@ -26,7 +26,7 @@ static const struct schema_field amount_item = { .kind = SCHEMA_AMOUNT };
 static const struct schema_field signature_item = { .kind = SCHEMA_HEX, .most = ACCOUNT_SIGNATURE_SIZE };
 
 static const struct schema_field create_fields[] = {
-    { "amount", SCHEMA_AMOUNT },
+    { .name = "amount", .kind = SCHEMA_AMOUNT },
     { "asset", SCHEMA_CHOICE, .choices = assets },
     { "expiry", SCHEMA_INTEGER, .most = CANONICAL_INTEGER },
     { "panel", SCHEMA_LIST, .least = 1, .most = LEDGER_PANEL, .item = &address_item },
@@ -46,12 +46,9 @@ static const struct schema_field refund_fields[] = {
     { "id", SCHEMA_HEX, .most = HASH_SIZE },
 };
 static const struct schema_field transaction_fields[] = {
-    { "arguments", SCHEMA_OBJECT },
-    { "chain", SCHEMA_INTEGER, .least = 1, .most = CANONICAL_INTEGER },
-    { "method", SCHEMA_CHOICE, .choices = method_names },
-    { "nonce", SCHEMA_INTEGER, .most = CANONICAL_INTEGER },
-    { "signer", SCHEMA_KEYID },
-    { "version", SCHEMA_INTEGER, .least = 1, .most = 1 },
+    { .name = "arguments", .kind = SCHEMA_OBJECT },       { "chain", SCHEMA_INTEGER, .least = 1, .most = CANONICAL_INTEGER },
+    { "method", SCHEMA_CHOICE, .choices = method_names }, { "nonce", SCHEMA_INTEGER, .most = CANONICAL_INTEGER },
+    { .name = "signer", .kind = SCHEMA_KEYID },           { "version", SCHEMA_INTEGER, .least = 1, .most = 1 },
 };
 static const struct schema transaction_schema = SCHEMA(transaction_fields);
 static const struct schema argument_schemas[TRANSACTION_METHODS] = {

@@ -24,13 +24,13 @@ static const char *const event_kinds[] = { "created", "released", "paid", "refun
 
 static const struct schema_field address_item = { .kind = SCHEMA_ADDRESS };
 static const struct schema_field status_fields[] = {
-    { "block_ms", SCHEMA_INTEGER, .most = UINT32_MAX }, NUMBER("chain"),  { "contract", SCHEMA_ADDRESS },
+    { "block_ms", SCHEMA_INTEGER, .most = UINT32_MAX }, NUMBER("chain"),  { .name = "contract", .kind = SCHEMA_ADDRESS },
     { "entropy", SCHEMA_CHOICE, .choices = entropies }, NUMBER("height"), NUMBER("time"),
 };
 static const struct schema_field block_fields[] = { HASH("entropy"), HASH("hash"), NUMBER("height"), HASH("previous"),
                                                     NUMBER("time") };
 static const struct schema_field escrow_fields[] = {
-    { "amount", SCHEMA_AMOUNT },
+    { .name = "amount", .kind = SCHEMA_AMOUNT },
     NUMBER("created"),
     NUMBER("expiry"),
     HASH("id"),
@@ -38,24 +38,24 @@ static const struct schema_field escrow_fields[] = {
     HASH("payout"),
     HASH("record"),
     HASH("ref"),
-    { "refunded", SCHEMA_FLAG },
-    { "released", SCHEMA_AMOUNT },
+    { .name = "refunded", .kind = SCHEMA_FLAG },
+    { .name = "released", .kind = SCHEMA_AMOUNT },
     NUMBER("round"),
     HASH("run"),
-    { "sponsor", SCHEMA_ADDRESS },
+    { .name = "sponsor", .kind = SCHEMA_ADDRESS },
     { "status", SCHEMA_CHOICE, .choices = escrow_states },
     { "threshold", SCHEMA_INTEGER, .least = 1, .most = LEDGER_PANEL },
 };
-static const struct schema_field account_fields[] = { { "balance", SCHEMA_AMOUNT },
-                                                      { "credit", SCHEMA_AMOUNT },
+static const struct schema_field account_fields[] = { { .name = "balance", .kind = SCHEMA_AMOUNT },
+                                                      { .name = "credit", .kind = SCHEMA_AMOUNT },
                                                       NUMBER("nonce") };
 static const struct schema_field receipt_fields[] = {
-    { "code", SCHEMA_TEXT, .most = 32 },     { "final", SCHEMA_FLAG }, NUMBER("height"), { "id", SCHEMA_CID },
-    { "message", SCHEMA_TEXT, .most = 159 },
+    { "code", SCHEMA_TEXT, .most = 32 },  { .name = "final", .kind = SCHEMA_FLAG }, NUMBER("height"),
+    { .name = "id", .kind = SCHEMA_CID }, { "message", SCHEMA_TEXT, .most = 159 },
 };
 static const struct schema_field event_fields[] = {
-    { "account", SCHEMA_ADDRESS },
-    { "amount", SCHEMA_AMOUNT },
+    { .name = "account", .kind = SCHEMA_ADDRESS },
+    { .name = "amount", .kind = SCHEMA_AMOUNT },
     NUMBER("height"),
     HASH("id"),
     { "index", SCHEMA_INTEGER, .most = UINT32_MAX },
