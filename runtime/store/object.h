@@ -38,7 +38,7 @@ bool object_id(const char *media, const void *bytes, size_t size, struct hash *i
 bool object_manifest(const struct block_store *store, struct hash id, const char *media, uint64_t limit, struct manifest *out,
                      struct error *err);
 
-/* Which chunks the store lacks: fills `missing` (owned by the caller, free) with *count ids, each once, in order. */
+/* Which chunks the store lacks: fills `missing` (owned by the caller, free) with *count ids, ascending, each once. */
 bool object_missing(const struct block_store *store, const struct manifest *m, struct hash **missing, size_t *count,
                     struct error *err);
 

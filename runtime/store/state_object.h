@@ -18,7 +18,7 @@ enum { STATE_TENSORS = 65536, STATE_NAME = 256 };
 struct state_object {
     struct named_tensor *tensors; /* owned; names and bytes inside it are borrowed, see state_decode */
     size_t count;
-    void *header; /* owned */
+    void *header; /* owned: holds the names */
 };
 
 /* Appends the bytes. Tensors must ascend by name. */

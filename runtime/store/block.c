@@ -1,0 +1,117 @@
+#include "runtime/store/block.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "native/base/file.h"
+
+static const char *path_of(const struct block_store *store, struct hash id, char path[PATH_MAX])
+{
+    char cid[CID_TEXT];
+
+    snprintf(path, PATH_MAX, "%s/%s", store->folder, cid_text(id, cid));
+    return path;
+}
+
+bool block_store_open(const char *folder, struct block_store *out, struct error *err)
+{
+    if (snprintf(out->folder, sizeof out->folder, "%s", folder) >= (int)sizeof out->folder)
+        return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", folder);
+    return file_make_folder(folder, err);
+}
+
+static bool write_block(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err)
+{
+    char path[PATH_MAX];
+    struct buffer there = { 0 };
+
+    if (size > BLOCK_SIZE)
+        return error_set(err, ERROR_LIMIT, "store it as an object", "%zu bytes, a block holds at most %d", size, BLOCK_SIZE);
+    path_of(store, id, path);
+    if (file_exists(path)) {
+        /* A copy that the disk has spoiled is replaced by the good one. */
+        bool good = block_get(store, id, &there, NULL);
+
+        buffer_free(&there);
+        if (good)
+            return true;
+    }
+    return file_write(path, bytes, size, 0644, err);
+}
+
+bool block_put(const struct block_store *store, const void *bytes, size_t size, struct hash *id, struct error *err)
+{
+    *id = hash_block(bytes, size);
+    return write_block(store, *id, bytes, size, err);
+}
+
+static bool mismatch(struct hash id, const char *hint, struct error *err)
+{
+    char cid[CID_TEXT];
+
+    return error_set(err, ERROR_MISMATCH, hint, "the bytes of block %s are not what its name says", cid_text(id, cid));
+}
+
+bool block_put_as(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err)
+{
+    if (!hash_equal(hash_block(bytes, size), id))
+        return mismatch(id, NULL, err);
+    return write_block(store, id, bytes, size, err);
+}
+
+bool block_get(const struct block_store *store, struct hash id, struct buffer *out, struct error *err)
+{
+    char path[PATH_MAX], cid[CID_TEXT];
+    size_t before = out->size;
+
+    if (!file_exists(path_of(store, id, path)))
+        return error_set(err, ERROR_MISSING, "it has to be fetched from a peer", "block %s is not here", cid_text(id, cid));
+    if (!file_read(path, BLOCK_SIZE, out, err)) {
+        out->size = before;
+        return false;
+    }
+    if (hash_equal(hash_block(out->bytes + before, out->size - before), id))
+        return true;
+    out->size = before;
+    mismatch(id, "delete the file; it is fetched again", err);
+    return error_at(err, "%s", path);
+}
+
+bool block_has(const struct block_store *store, struct hash id)
+{
+    char path[PATH_MAX];
+
+    return file_exists(path_of(store, id, path));
+}
+
+bool block_delete(const struct block_store *store, struct hash id, struct error *err)
+{
+    char path[PATH_MAX];
+
+    if (unlink(path_of(store, id, path)) == 0 || errno == ENOENT)
+        return true;
+    error_set(err, ERROR_IO, NULL, "cannot delete: %s", strerror(errno));
+    return error_at(err, "%s", path);
+}
+
+bool block_each(const struct block_store *store, bool (*visit)(void *context, struct hash id), void *context, struct error *err)
+{
+    DIR *folder = opendir(store->folder);
+
+    if (!folder) {
+        error_set(err, ERROR_IO, NULL, "cannot list: %s", strerror(errno));
+        return error_at(err, "%s", store->folder);
+    }
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        struct hash id;
+
+        if (cid_parse(entry->d_name, &id, NULL) && !visit(context, id))
+            break;
+    }
+    closedir(folder);
+    return true;
+}
