@@ -4,27 +4,36 @@
 
 #include "native/numerics/exp.h"
 
-/* Polynomial below 307/512, else 1 - 2/(e^2|x| + 1) (after N. Juffa). */
+/* (high + low) / (d + d_low): a quotient, then one correction by its remainder. */
+NUMERICS_FN float divide_pair(float high, float low, float d, float d_low)
+{
+    float inverse = 1.0f / d, q = high * inverse, rest = f32_fma(-q, d, high) + (low - q * d_low);
+
+    return f32_fma(rest, inverse, q);
+}
+
+/* x + x^3 p(x^2) below 0.6 (p interpolates at Chebyshev's nodes of [0, 0.36]), else (1 - e)/(1 + e), e = e^-2|x| carried as a pair. */
 NUMERICS_FN float f32_tanh(float x)
 {
-    float a = f32_abs(x), s = x * x, r, far;
+    float a = f32_abs(x), s = x * x, r, far, low, e = exp_pair(-(a + a), &low), n = 1.0f - e, d = 1.0f + e;
 
-    far = f32_fma(-2.0f, 1.0f / (f32_exp(a + a) + 1.0f), 1.0f);
-    r = 1.57394409e-2f;
-    r = f32_fma(r, s, -5.23025580e-2f);
-    r = f32_fma(r, s, 1.33152470e-1f);
-    r = f32_fma(r, s, -3.33327681e-1f);
+    far = divide_pair(n, ((1.0f - n) - e) - low, d, (e - (d - 1.0f)) + low);
+    r = -6.2691194e-3f;
+    r = f32_fma(r, s, 2.1110959e-2f);
+    r = f32_fma(r, s, -5.3873949e-2f);
+    r = f32_fma(r, s, 1.33329154e-1f);
+    r = f32_fma(r, s, -3.33333303e-1f);
     r = f32_fma(r * s, x, x);
     r = a >= 0.599609375f ? f32_copysign(far, x) : r;
     return x != x || x == 0.0f ? x : r;
 }
 
-/* e = e^-|x|; 1/(1+e) for x >= 0, e/(1+e) below. */
+/* e = e^-|x| as a pair; 1/(1 + e) for x >= 0, e/(1 + e) below. */
 NUMERICS_FN float f32_sigmoid(float x)
 {
-    float e = f32_exp(-f32_abs(x));
+    float low, e = exp_pair(-f32_abs(x), &low), d = 1.0f + e, d_low = (e - (d - 1.0f)) + low;
 
-    return (x < 0.0f ? e : 1.0f) / (1.0f + e) + (x - x);
+    return divide_pair(x < 0.0f ? e : 1.0f, x < 0.0f ? low : 0.0f, d, d_low);
 }
 
 NUMERICS_FN float f32_silu(float x)

@@ -46,6 +46,20 @@ NUMERICS_FN float f32_exp(float x)
     return p * exp_power(half) * exp_power(n - half);
 }
 
+/* e^x for x <= 0 as high + low, low the part that rounding 1 + (e^r - 1) loses. */
+NUMERICS_FN float exp_pair(float x, float *low)
+{
+    uint32_t n, half;
+    float t, p;
+
+    x = x < -104.0f ? -104.0f : x;
+    t = exp_split(x, &n);
+    p = 1.0f + t;
+    half = (uint32_t)((int32_t)n >> 1);
+    *low = (t - (p - 1.0f)) * exp_power(half) * exp_power(n - half);
+    return p * exp_power(half) * exp_power(n - half);
+}
+
 /* e^x - 1 without cancellation near 0. */
 NUMERICS_FN float f32_expm1(float x)
 {
