@@ -120,7 +120,7 @@ static bool check_form(const struct schema_field *field, const json_t *value, st
     const char *text = json_string_value(value);
     size_t length = json_string_length(value);
     size_t size = field->kind == SCHEMA_FLOAT ? 4 : (size_t)field->most;
-    uint8_t bytes[64];
+    uint8_t bytes[96];
     char exact[ADDRESS_TEXT];
     struct hash hash;
     struct public_key key;
