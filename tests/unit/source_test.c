@@ -1,0 +1,217 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "native/base/buffer.h"
+#include "native/base/file.h"
+#include "native/model/safetensors.h"
+#include "native/model/source.h"
+
+/* A folder for one test; everything in it goes at the end. */
+struct folder {
+    char path[64];
+};
+
+static int set_up(void **state)
+{
+    struct folder *folder = calloc(1, sizeof *folder);
+
+    strcpy(folder->path, "/tmp/rondo_test_XXXXXX");
+    *state = folder;
+    return mkdtemp(folder->path) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    static const char *const names[] = {
+        "config.json",   "tokenizer_config.json", "chat_template.jinja",         "model.safetensors",
+        "a.safetensors", "b.safetensors",         "model.safetensors.index.json"
+    };
+    struct folder *folder = *state;
+    char path[128];
+
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder->path, names[i]);
+        unlink(path);
+    }
+    rmdir(folder->path);
+    free(folder);
+    return 0;
+}
+
+static void put_text(const struct folder *folder, const char *name, const char *text)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", folder->path, name);
+    assert_true(file_write(path, text, strlen(text), 0600, NULL));
+}
+
+/* A part with one tensor of two equal values. */
+static void put_part(const struct folder *folder, const char *file, const char *name, float value)
+{
+    char path[128];
+    const uint64_t dims[] = { 2 };
+    struct tensor t;
+
+    snprintf(path, sizeof path, "%s/%s", folder->path, file);
+    assert_true(tensor_new(&t, name, TENSOR_F32, 1, dims, SIZE_MAX, NULL));
+    ((float *)t.data)[0] = ((float *)t.data)[1] = value;
+    assert_true(safetensors_write(path, &t, 1, NULL, NULL));
+    tensor_free(&t);
+}
+
+static void expect_refusal(const struct folder *folder, enum error_code code)
+{
+    struct error err = { 0 };
+
+    assert_null(model_open(folder->path, &err));
+    assert_int_equal(err.code, code);
+}
+
+static void a_folder_without_weights_opens_with_its_configuration(void **state)
+{
+    const struct folder *folder = *state;
+    struct error err = { 0 };
+
+    expect_refusal(folder, ERROR_MISSING);
+    put_text(folder, "config.json", "[]");
+    expect_refusal(folder, ERROR_TYPE);
+    put_text(folder, "config.json", "{\"vocab_size\": 7}");
+    struct model_source *model = model_open(folder->path, NULL);
+
+    assert_non_null(model);
+    assert_int_equal(model_tensor_count(model), 0);
+    assert_int_equal(json_integer_value(json_object_get(model_config(model), "vocab_size")), 7);
+    assert_null(model_find(model, "w"));
+    assert_null(model_chat_template(model));
+    assert_null(model_tokenizer(model, &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+    json_t *report = model_inspect(model, NULL); /* a tokenizer that is absent is no fault of the report */
+
+    assert_true(json_is_null(json_object_get(report, "tokenizer")));
+    json_decref(report);
+    model_close(model);
+}
+
+static void parts_are_read_as_one_model(void **state)
+{
+    const struct folder *folder = *state;
+    float values[2];
+
+    put_text(folder, "config.json", "{}");
+    put_text(folder, "model.safetensors.index.json",
+             "{\"weight_map\": {\"z\": \"a.safetensors\", \"m\": \"b.safetensors\", \"other\": \"a.safetensors\"}}");
+    expect_refusal(folder, ERROR_MISSING);
+    put_part(folder, "a.safetensors", "z", 1);
+    put_part(folder, "b.safetensors", "m", 2);
+    struct model_source *model = model_open(folder->path, NULL);
+
+    assert_non_null(model);
+    assert_int_equal(model_tensor_count(model), 2);
+    assert_string_equal(model_tensor(model, 0)->name, "m");
+    assert_true(model_read_tensor(model, "z", values, NULL) && values[1] == 1);
+    assert_true(model_read_tensor(model, "m", values, NULL) && values[0] == 2);
+    model_close(model);
+    put_part(folder, "b.safetensors", "z", 2);
+    expect_refusal(folder, ERROR_DUPLICATE);
+}
+
+static void an_index_names_files_of_its_own_folder_only(void **state)
+{
+    static const char *const names[] = { "../a.safetensors", "/etc/passwd", ".hidden" };
+    const struct folder *folder = *state;
+    char text[200];
+
+    put_text(folder, "config.json", "{}");
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(text, sizeof text, "{\"weight_map\": {\"z\": \"%s\"}}", names[i]);
+        put_text(folder, "model.safetensors.index.json", text);
+        expect_refusal(folder, ERROR_REFUSED);
+    }
+    put_text(folder, "model.safetensors.index.json", "{\"weight_map\": {\"z\": 3}}");
+    expect_refusal(folder, ERROR_TYPE);
+    put_text(folder, "model.safetensors.index.json", "{}");
+    expect_refusal(folder, ERROR_TYPE);
+}
+
+static void weights_that_are_not_finite_are_not_read(void **state)
+{
+    const struct folder *folder = *state;
+    struct error err = { 0 };
+    float values[2];
+
+    put_text(folder, "config.json", "{}");
+    put_part(folder, "model.safetensors", "w", __builtin_inff());
+    struct model_source *model = model_open(folder->path, NULL);
+
+    assert_false(model_read_tensor(model, "w", values, &err));
+    assert_int_equal(err.code, ERROR_NON_FINITE);
+    model_close(model);
+}
+
+static void expect_template(const struct folder *folder, const char *text)
+{
+    struct model_source *model = model_open(folder->path, NULL);
+
+    assert_non_null(model);
+    if (text)
+        assert_string_equal(model_chat_template(model), text);
+    else
+        assert_null(model_chat_template(model));
+    model_close(model);
+}
+
+static void a_template_file_goes_before_one_in_the_configuration(void **state)
+{
+    const struct folder *folder = *state;
+
+    put_text(folder, "config.json", "{}");
+    put_text(folder, "tokenizer_config.json", "{\"chat_template\": \"one\"}");
+    expect_template(folder, "one");
+    put_text(folder, "tokenizer_config.json",
+             "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"two\"},"
+             " {\"name\": \"default\", \"template\": \"three\"}]}");
+    expect_template(folder, "three");
+    put_text(folder, "tokenizer_config.json", "{\"chat_template\": [3, {}]}");
+    expect_template(folder, NULL);
+    put_text(folder, "chat_template.jinja", "four");
+    expect_template(folder, "four");
+}
+
+static void tokens_of_the_configuration_are_variables_of_templates(void **state)
+{
+    const struct folder *folder = *state;
+
+    put_text(folder, "config.json", "{}");
+    put_text(folder, "tokenizer_config.json",
+             "{\"bos_token\": \"<s>\", \"eos_token\": {\"content\": \"</s>\"}, \"pad_token\": null, \"unk_token\": {}}");
+    struct model_source *model = model_open(folder->path, NULL);
+    const json_t *variables = model_template_variables(model);
+
+    assert_int_equal(json_object_size(variables), 2);
+    assert_string_equal(json_string_value(json_object_get(variables, "bos_token")), "<s>");
+    assert_string_equal(json_string_value(json_object_get(variables, "eos_token")), "</s>");
+    model_close(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_folder_without_weights_opens_with_its_configuration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts_are_read_as_one_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_index_names_files_of_its_own_folder_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(weights_that_are_not_finite_are_not_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_template_file_goes_before_one_in_the_configuration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tokens_of_the_configuration_are_variables_of_templates, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
