@@ -45,7 +45,7 @@ bool journal_load_round(struct journal *journal, struct hash run, uint32_t *roun
 bool journal_sign_once(struct journal *journal, struct hash run, uint32_t round, uint32_t view, const struct statement *statement,
                        struct error *err);
 
-/* Ends a round: its record and certificate (ids of documents put before).. The same record again is
+/* Ends a round: its record and certificate (ids of documents put before). The same record again is
  * fine; another is conflict, and both are kept. */
 bool journal_finish_round(struct journal *journal, struct hash run, uint32_t round, struct hash record, struct hash certificate,
                           struct error *err);

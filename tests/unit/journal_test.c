@@ -1,0 +1,373 @@
+/* What is durable before it is sent, and that nothing is ever signed twice. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "runtime/crypto/keyfile.h"
+#include "runtime/store/journal.h"
+
+static char folder[64];
+static struct journal *journal;
+static struct error err;
+static const struct hash run = { { 1 } }, one = { { 0x11 } }, two = { { 0x22 } }, three = { { 0x33 } };
+
+static void empty_folder(const char *path)
+{
+    DIR *entries = opendir(path);
+    char name[400];
+
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (entry->d_name[0] != '.') {
+            snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+            if (unlink(name) != 0) {
+                empty_folder(name);
+                rmdir(name);
+            }
+        }
+    if (entries)
+        closedir(entries);
+}
+
+static int open_journal(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/rondo_journal_XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    journal = journal_open(folder, &err);
+    return journal ? 0 : -1;
+}
+
+static int drop_journal(void **state)
+{
+    (void)state;
+    journal_close(journal);
+    empty_folder(folder);
+    return rmdir(folder);
+}
+
+static void reopen(void)
+{
+    journal_close(journal);
+    journal = journal_open(folder, &err);
+    assert_non_null(journal);
+}
+
+static void second_statement_for_one_place_is_refused_for_ever(void **state)
+{
+    struct statement vote = { "vote", "prepare", one }, other = { "vote", "prepare", two };
+    struct statement commit = { "vote", "commit", two };
+
+    (void)state;
+    assert_true(journal_sign_once(journal, run, 3, 0, &vote, &err));
+    assert_true(journal_sign_once(journal, run, 3, 0, &vote, &err));
+    assert_false(journal_sign_once(journal, run, 3, 0, &other, &err));
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    reopen();
+    assert_false(journal_sign_once(journal, run, 3, 0, &other, &err));
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    assert_true(journal_sign_once(journal, run, 3, 0, &commit, &err));
+    assert_true(journal_sign_once(journal, run, 3, 1, &other, &err));
+    assert_true(journal_sign_once(journal, run, 4, 0, &other, &err));
+    assert_true(journal_sign_once(journal, two, 3, 0, &other, &err));
+}
+
+static void round_is_written_whole_or_not_at_all(void **state)
+{
+    struct statement statements[2] = { { "received", "", one }, { "vote", "prepare", one } };
+    struct buffer variables = { 0 };
+    uint32_t round, view;
+
+    (void)state;
+    assert_false(journal_load_round(journal, run, &round, &view, &variables, &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+    assert_true(journal_save_round(journal, run, 1, 0, "A", 1, statements, 2, &err));
+    statements[0].id = one, statements[1].id = two; /* the second contradicts */
+    assert_false(journal_save_round(journal, run, 1, 0, "B", 1, statements, 2, &err));
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    reopen();
+    assert_true(journal_load_round(journal, run, &round, &view, &variables, &err));
+    assert_int_equal(round, 1);
+    assert_int_equal(view, 0);
+    assert_string_equal(buffer_text(&variables), "A");
+
+    /* Nor is a statement kept of a write that failed on its second. */
+    struct statement fresh[2] = { { "proposal", "", one }, { "vote", "prepare", two } };
+    struct statement later = { "proposal", "", two };
+
+    assert_false(journal_save_round(journal, run, 1, 0, "C", 1, fresh, 2, &err));
+    assert_true(journal_sign_once(journal, run, 1, 0, &later, &err));
+    buffer_free(&variables);
+}
+
+static void view_that_was_left_is_never_entered_again(void **state)
+{
+    (void)state;
+    assert_true(journal_save_round(journal, run, 1, 2, "A", 1, NULL, 0, &err));
+    assert_false(journal_save_round(journal, run, 1, 1, "B", 1, NULL, 0, &err));
+    assert_int_equal(err.code, ERROR_STALE);
+    assert_true(journal_save_round(journal, run, 1, 2, "C", 1, NULL, 0, &err));
+    assert_true(journal_save_round(journal, run, 2, 0, "D", 1, NULL, 0, &err));
+    assert_false(journal_save_round(journal, run, 1, 9, "E", 1, NULL, 0, &err));
+    assert_int_equal(err.code, ERROR_STALE);
+}
+
+static void final_round_is_over_and_a_second_record_for_it_is_kept_as_a_conflict(void **state)
+{
+    struct hash record, certificate;
+    struct buffer variables = { 0 };
+    uint32_t round, view;
+
+    (void)state;
+    assert_false(journal_last_final(journal, run, &round, &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+    assert_true(journal_save_round(journal, run, 1, 0, "A", 1, NULL, 0, &err));
+    assert_true(journal_finish_round(journal, run, 1, one, two, &err));
+    assert_true(journal_finish_round(journal, run, 1, one, three, &err)); /* another certificate of the same record */
+    assert_false(journal_load_round(journal, run, &round, &view, &variables, &err));
+    assert_false(journal_save_round(journal, run, 1, 5, "B", 1, NULL, 0, &err));
+    assert_int_equal(err.code, ERROR_STALE);
+    assert_true(journal_final(journal, run, 1, &record, &certificate, &err));
+    assert_true(hash_equal(record, one) && hash_equal(certificate, two));
+    assert_true(journal_finish_round(journal, run, 2, three, two, &err));
+    assert_true(journal_last_final(journal, run, &round, &err));
+    assert_int_equal(round, 2);
+
+    assert_false(journal_finish_round(journal, run, 1, three, two, &err));
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    reopen();
+    assert_false(journal_final(journal, run, 1, &record, &certificate, &err));
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    buffer_free(&variables);
+}
+
+static void escrow_is_released_by_one_digest(void **state)
+{
+    (void)state;
+    assert_true(journal_release_once(journal, one, two, &err));
+    assert_true(journal_release_once(journal, one, two, &err));
+    reopen();
+    assert_false(journal_release_once(journal, one, three, &err));
+    assert_int_equal(err.code, ERROR_CONFLICT);
+    assert_true(journal_release_once(journal, two, three, &err));
+}
+
+static struct document vote(uint32_t round, uint32_t view)
+{
+    struct document out;
+    struct key_pair keys;
+    json_t *fields = json_pack("{s:o, s:i, s:i, s:s, s:o}", "run", document_json_cid(run), "round", (int)round, "view", (int)view,
+                               "phase", "prepare", "record", document_json_cid(one));
+
+    key_pair_derive("journal_test", "one", &keys);
+    assert_true(document_make(DOCUMENT_VOTE, fields, &keys.identity, NULL, &out, &err));
+    json_decref(fields);
+    return out;
+}
+
+static void documents_are_found_by_id_and_by_run_type_and_round(void **state)
+{
+    struct document a = vote(1, 0), b = vote(1, 1), c = vote(2, 0);
+    struct buffer bytes = { 0 };
+    struct hash *ids;
+    size_t count;
+
+    (void)state;
+    assert_false(journal_has_document(journal, a.id));
+    assert_true(journal_put_document(journal, &a, &err));
+    assert_true(journal_put_document(journal, &a, &err));
+    assert_true(journal_put_document(journal, &c, &err));
+    assert_true(journal_put_document(journal, &b, &err));
+    reopen();
+    assert_true(journal_has_document(journal, a.id));
+    assert_true(journal_get_document(journal, a.id, &bytes, &err));
+    assert_int_equal(bytes.size, a.bytes.size);
+    assert_memory_equal(bytes.bytes, a.bytes.bytes, bytes.size);
+    assert_true(journal_list_documents(journal, run, DOCUMENT_VOTE, 1, &ids, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(hash_compare(ids[0], ids[1]) < 0);
+    free(ids);
+    assert_true(journal_list_documents(journal, run, DOCUMENT_VOTE, -1, &ids, &count, &err));
+    assert_int_equal(count, 3);
+    assert_true(hash_equal(ids[2], c.id));
+    free(ids);
+    assert_true(journal_list_documents(journal, run, DOCUMENT_PROPOSAL, -1, &ids, &count, &err));
+    assert_int_equal(count, 0);
+    free(ids);
+    assert_true(journal_list_runs(journal, &ids, &count, &err));
+    assert_int_equal(count, 0);
+    free(ids);
+    buffer_free(&bytes);
+    document_free(&a), document_free(&b), document_free(&c);
+}
+
+static void changed_byte_in_a_document_is_an_error_that_names_its_file(void **state)
+{
+    struct document a = vote(1, 0);
+    struct buffer bytes = { 0 };
+    char path[200], cid[CID_TEXT];
+    FILE *file;
+
+    (void)state;
+    assert_true(journal_put_document(journal, &a, &err));
+    snprintf(path, sizeof path, "%s/documents/%s", folder, cid_text(a.id, cid));
+    for (long at = 0; at < (long)a.bytes.size; at += 41) {
+        file = fopen(path, "r+");
+        fseek(file, at, SEEK_SET);
+        fputc(a.bytes.bytes[at] ^ 1, file);
+        fclose(file);
+        assert_false(journal_get_document(journal, a.id, &bytes, &err));
+        assert_non_null(strstr(err.place, cid));
+        file = fopen(path, "r+");
+        fseek(file, at, SEEK_SET);
+        fputc(a.bytes.bytes[at], file);
+        fclose(file);
+    }
+    assert_true(journal_get_document(journal, a.id, &bytes, &err));
+    buffer_free(&bytes);
+    document_free(&a);
+}
+
+static void notes_are_kept(void **state)
+{
+    struct buffer value = { 0 };
+
+    (void)state;
+    assert_false(journal_get_note(journal, "cursor", &value, &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+    assert_true(journal_put_note(journal, "cursor", "1", 1, &err));
+    assert_true(journal_put_note(journal, "cursor", "22", 2, &err));
+    assert_true(journal_put_note(journal, "empty", NULL, 0, &err));
+    reopen();
+    assert_true(journal_get_note(journal, "cursor", &value, &err));
+    assert_string_equal(buffer_text(&value), "22");
+    buffer_free(&value);
+    assert_true(journal_get_note(journal, "empty", &value, &err));
+    assert_int_equal(value.size, 0);
+    buffer_free(&value);
+}
+
+static void second_process_is_turned_away(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0) {
+        struct error why = { 0 };
+
+        _exit(journal_open(folder, &why) == NULL && why.code == ERROR_CONFLICT ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A child writes views until it is killed; what it reported as written must be there. */
+static void kill_at_any_moment_loses_nothing_that_was_reported(void **state)
+{
+    (void)state;
+    journal_close(journal);
+    for (int attempt = 0; attempt < 5; attempt++) {
+        int pipes[2];
+        uint32_t reported = 0, seen, round, view;
+        struct buffer variables = { 0 };
+
+        assert_int_equal(pipe(pipes), 0);
+        pid_t child = fork();
+
+        if (child == 0) {
+            struct journal *mine = journal_open(folder, NULL);
+            uint32_t from = 0;
+
+            if (mine && journal_load_round(mine, run, &round, &view, &variables, NULL))
+                from = view;
+            for (uint32_t at = from + 1; mine; at++) {
+                struct statement statement = { "vote", "prepare", { { (uint8_t)at, (uint8_t)(at >> 8) } } };
+
+                if (!journal_save_round(mine, run, 1, at, &at, sizeof at, &statement, 1, NULL) ||
+                    write(pipes[1], &at, sizeof at) != sizeof at)
+                    _exit(1);
+            }
+            _exit(2);
+        }
+        close(pipes[1]);
+        for (int i = 0; i < 20 + attempt && read(pipes[0], &seen, sizeof seen) == sizeof seen; i++)
+            reported = seen;
+        kill(child, SIGKILL);
+        while (read(pipes[0], &seen, sizeof seen) == sizeof seen)
+            reported = seen;
+        waitpid(child, NULL, 0);
+        close(pipes[0]);
+
+        journal = journal_open(folder, &err);
+        assert_non_null(journal);
+        assert_true(journal_load_round(journal, run, &round, &view, &variables, &err));
+        assert_true(view == reported || view == reported + 1);
+        assert_memory_equal(variables.bytes, &view, sizeof view);
+        struct statement other = { "vote", "prepare", { { 0xff, 0xff, 0xff } } };
+
+        assert_false(journal_sign_once(journal, run, 1, view, &other, &err));
+        assert_true(journal_sign_once(journal, run, 1, view + 1000000, &other, &err));
+        buffer_free(&variables);
+        if (attempt < 4)
+            journal_close(journal);
+    }
+}
+
+/* A limit on the size of files stands for the full disk. */
+static void full_disk_is_told_and_loses_nothing(void **state)
+{
+    struct rlimit before, tight;
+    struct buffer variables = { 0 };
+    uint8_t *big = calloc(1, 8 << 20);
+    uint32_t round, view;
+
+    (void)state;
+    assert_true(journal_save_round(journal, run, 1, 0, "A", 1, NULL, 0, &err));
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    tight = before, tight.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    struct statement statement = { "vote", "prepare", one }, other = { "vote", "prepare", two };
+
+    assert_false(journal_save_round(journal, run, 1, 1, big, 8 << 20, &statement, 1, &err));
+    assert_int_equal(err.code, ERROR_IO);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_true(journal_load_round(journal, run, &round, &view, &variables, &err));
+    assert_int_equal(view, 0);
+    assert_string_equal(buffer_text(&variables), "A");
+    assert_true(journal_save_round(journal, run, 1, 1, "B", 1, &other, 1, &err)); /* nothing was signed by the failed write */
+    buffer_free(&variables);
+    free(big);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(second_statement_for_one_place_is_refused_for_ever, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(round_is_written_whole_or_not_at_all, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(view_that_was_left_is_never_entered_again, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(final_round_is_over_and_a_second_record_for_it_is_kept_as_a_conflict, open_journal,
+                                        drop_journal),
+        cmocka_unit_test_setup_teardown(escrow_is_released_by_one_digest, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(documents_are_found_by_id_and_by_run_type_and_round, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(changed_byte_in_a_document_is_an_error_that_names_its_file, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(notes_are_kept, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(second_process_is_turned_away, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(kill_at_any_moment_loses_nothing_that_was_reported, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(full_disk_is_told_and_loses_nothing, open_journal, drop_journal),
+    };
+
+    return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);
+}
