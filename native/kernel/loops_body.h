@@ -256,25 +256,27 @@ static void loop_rms_dweight(size_t rows, size_t inner, size_t width, const floa
 
 /* ---- order.h ---- */
 
-/* Insertion from below; an equal one goes behind those already there. Selects only, so columns go side by side. */
+/* Insertion from above: the new one moves down past what is greater, so an equal one stays behind those already there. Selects only,
+ * and always a whole tile, so that columns go side by side. */
 static void loop_sort(size_t n, size_t inner, size_t width, const float *x, float *sorted)
 {
     float column[ORDER_MAX][ORDER_TILE];
 
     for (size_t i = 0; i < n; i++) {
-        float in[ORDER_TILE];
+        float in[ORDER_TILE] = { 0.0f };
 
         for (size_t k = 0; k < width; k++)
             in[k] = x[i * inner + k];
-        for (size_t j = 0; j < i; j++)
-            for (size_t k = 0; k < width; k++) {
+        for (size_t j = i; j-- > 0;)
+            for (size_t k = 0; k < ORDER_TILE; k++) {
                 float a = column[j][k], b = in[k];
+                bool less = b < a;
 
-                column[j][k] = b < a ? b : a;
-                in[k] = b < a ? a : b;
+                column[j + 1][k] = less ? a : b;
+                in[k] = less ? b : a;
             }
-        for (size_t k = 0; k < width; k++)
-            column[i][k] = in[k];
+        for (size_t k = 0; k < ORDER_TILE; k++)
+            column[0][k] = in[k];
     }
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < width; k++)
