@@ -26,7 +26,7 @@ enum {
     TEMPLATE_MAX_SOURCE = 1 << 20,  /* bytes of a template                                          */
     TEMPLATE_MAX_OUTPUT = 64 << 20, /* bytes of one rendering, and of all strings made on the way x 4 */
     TEMPLATE_MAX_STEPS = 20000000,  /* nodes run in one rendering                                   */
-    TEMPLATE_MAX_DEPTH = 100,       /* nesting of the source, of macro calls and of values          */
+    TEMPLATE_MAX_DEPTH = 500,       /* nesting of the source, of macro calls and of values          */
     TEMPLATE_MAX_RANGE = 100000,    /* items of range(), as in Jinja2's sandbox                     */
 };
 

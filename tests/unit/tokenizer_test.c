@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "native/base/file.h"
+#include "native/base/json.h"
 
 /* A vocabulary of a few ASCII letters, with merges that need the order of ranks and ties from the left. */
 #define MODEL(extra, splits)                                                                                                     \
@@ -258,34 +259,73 @@ static const char *fixture(const char *name, char *path, size_t size)
     return path;
 }
 
-/* tokenizer/tiny of the fixtures: complete files with the GPT-2 rule. */
-static void tiny_files_load_and_round_trip(void **state)
+/* tokenizer/tiny of the fixtures: one complete file with the GPT-2 rule, one without the byte-level step. */
+static void tiny_files_load_or_are_refused_by_name(void **state)
 {
-    static const char *const names[] = { "tokenizer/tiny/bpe_bytelevel_minimal.json",
-                                         "tokenizer/tiny/bpe_bytelevel_unicode.json" };
+    static const char text[] = "hello the world<|endoftext|>";
+    struct error err = { 0 };
+    struct buffer back = { 0 };
+    struct tokens got = { 0 };
     char path[600];
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct error err = { 0 };
-        struct buffer back = { 0 };
-        struct tokens got = { 0 };
-        static const char text[] = "hello the world don't<|endoftext|>";
+    if (!file_exists(fixture("tokenizer/tiny/bpe_bytelevel_minimal.json", path, sizeof path)))
+        skip();
 
-        if (!file_exists(fixture(names[i], path, sizeof path)))
-            skip();
+    struct tokenizer *t = tokenizer_read_file(path, &err);
 
-        struct tokenizer *t = tokenizer_read_file(path, &err);
+    assert_non_null(t);
+    assert_true(tokenizer_encode(t, text, strlen(text), true, &got, &err));
+    assert_true(tokenizer_decode(t, got.ids, got.count, true, &back, &err));
+    assert_string_equal(buffer_text(&back), text);
+    buffer_free(&back);
+    tokens_free(&got);
+    tokenizer_free(t);
+    assert_null(tokenizer_read_file(fixture("tokenizer/tiny/bpe_bytelevel_unicode.json", path, sizeof path), &err));
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+}
 
+/* tokens.json: ids that Hugging Face tokenizers gives (tools/oracle/tokenizer_cases.py), for the pocket model's own file and
+ * for small files made to differ in one point each. */
+static void ids_are_those_of_the_reference(void **state)
+{
+    struct error err = { 0 };
+    json_t *files = json_read_file(RONDO_SOURCE "/tests/golden/text/tokens.json", 4 << 20, &err), *file;
+    size_t f, c;
+    unsigned checked = 0;
+
+    (void)state;
+    assert_non_null(files);
+    json_array_foreach(files, f, file)
+    {
+        const char *path = json_string_value(json_object_get(file, "path"));
+        char *json = path ? NULL : json_dumps(json_object_get(file, "tokenizer"), 0), full[600];
+        struct tokenizer *t;
+        json_t *pair;
+
+        snprintf(full, sizeof full, "%s/%s", RONDO_SOURCE, path ? path : "");
+        t = path ? tokenizer_read_file(full, &err) : tokenizer_read(json, strlen(json), &err);
         assert_non_null(t);
-        assert_true(tokenizer_encode(t, text, strlen(text), true, &got, &err));
-        assert_true(tokenizer_decode(t, got.ids, got.count, true, &back, &err));
-        if (i == 0)
-            assert_string_equal(buffer_text(&back), text);
-        buffer_free(&back);
-        tokens_free(&got);
+        json_array_foreach(json_object_get(file, "cases"), c, pair)
+        {
+            const json_t *text = json_array_get(pair, 0), *want = json_array_get(pair, 1);
+            struct tokens got = { 0 };
+
+            assert_true(tokenizer_encode(t, json_string_value(text), json_string_length(text), true, &got, &err));
+            if (got.count != json_array_size(want))
+                print_message("file %zu, \"%s\"\n", f, json_string_value(text));
+            assert_int_equal(got.count, json_array_size(want));
+            for (size_t i = 0; i < got.count; i++)
+                if (got.ids[i] != json_integer_value(json_array_get(want, i)))
+                    fail_msg("file %zu, \"%s\": token %zu is %u", f, json_string_value(text), i, got.ids[i]);
+            tokens_free(&got);
+            checked++;
+        }
         tokenizer_free(t);
+        free(json);
     }
+    json_decref(files);
+    assert_true(checked > 100);
 }
 
 int main(void)
@@ -301,7 +341,8 @@ int main(void)
         cmocka_unit_test(a_million_letters_in_one_piece_take_no_time),
         cmocka_unit_test(what_is_not_offered_is_refused_by_name),
         cmocka_unit_test(text_that_is_not_utf8_is_refused),
-        cmocka_unit_test(tiny_files_load_and_round_trip),
+        cmocka_unit_test(tiny_files_load_or_are_refused_by_name),
+        cmocka_unit_test(ids_are_those_of_the_reference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,551 @@
+#include "native/text/template_interpreter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
+
+static enum flow run(struct interpreter *in, const struct node *n);
+
+/* ---- names ---- */
+
+static void frame_set(struct interpreter *in, struct frame *f, const char *name, struct value value)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->variables[i].name == name) {
+            f->variables[i].value = value;
+            return;
+        }
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity ? f->capacity * 2 : 4;
+        struct variable *grown = arena_array(in->a, capacity, sizeof *grown);
+
+        if (f->count)
+            memcpy(grown, f->variables, f->count * sizeof *grown);
+        f->variables = grown;
+        f->capacity = capacity;
+    }
+    f->variables[f->count++] = (struct variable){ name, value };
+}
+
+static struct value lookup(struct interpreter *in, const char *name)
+{
+    struct value found;
+
+    for (const struct frame *f = in->frame; f; f = f->outer)
+        for (size_t i = 0; i < f->count; i++)
+            if (f->variables[i].name == name)
+                return f->variables[i].value;
+    if (dict_get_text(in->context, name, &found))
+        return found;
+
+    const struct function *function = function_named(name);
+
+    if (function)
+        return (struct value){ .kind = VALUE_FUNCTION, .function = function };
+    return value_undefined(name);
+}
+
+static struct frame *frame_new(struct interpreter *in, struct frame *outer)
+{
+    struct frame *f = arena_new(in->a, sizeof *f);
+
+    f->outer = outer;
+    return f;
+}
+
+static void assign(struct interpreter *in, const struct node *target, struct value value)
+{
+    if (target->kind == NODE_NAME) {
+        frame_set(in, in->frame, target->name, value);
+    } else if (target->kind == NODE_ATTRIBUTE) {
+        struct value object = evaluate(in, target->a);
+
+        if (object.kind != VALUE_NAMESPACE)
+            template_raise(in->a, ERROR_SCRIPT, "cannot assign attribute on non-namespace object");
+        dict_set(in->a, object.dict, value_text(in->a, target->name), value);
+    } else {
+        const struct list *parts = value_iterate(in->a, value);
+
+        if (parts->count != target->count)
+            template_raise(in->a, ERROR_SCRIPT, "%zu values for %zu names", parts->count, target->count);
+        for (size_t i = 0; i < target->count; i++)
+            assign(in, target->items[i], parts->items[i]);
+    }
+}
+
+/* ---- calls ---- */
+
+static struct arguments evaluate_arguments(struct interpreter *in, const struct node *n, const char *callee)
+{
+    struct value *items = arena_array(in->a, n->count + 1, sizeof *items);
+    struct value *values = arena_array(in->a, n->value_count + 1, sizeof *values);
+
+    for (size_t i = 0; i < n->count; i++)
+        items[i] = evaluate(in, n->items[i]);
+    for (size_t i = 0; i < n->value_count; i++)
+        values[i] = evaluate(in, n->values[i]);
+    return (struct arguments){ .in = in,
+                               .a = in->a,
+                               .callee = callee,
+                               .items = items,
+                               .count = n->count,
+                               .names = n->names,
+                               .values = values,
+                               .value_count = n->value_count };
+}
+
+/* Runs a body into a string of its own. */
+static struct value run_captured(struct interpreter *in, const struct node *body)
+{
+    struct buffer *outer = in->out, *text = arena_buffer(in->a);
+
+    in->out = text;
+    run(in, body);
+    in->out = outer;
+    return value_buffer(in->a, text);
+}
+
+static struct value call_macro(struct interpreter *in, const struct macro *macro, struct arguments *args)
+{
+    const struct node *n = macro->node;
+    struct frame *outer = in->frame, *frame = frame_new(in, macro->frame);
+
+    arena_enter(in->a);
+    args->callee = n->name;
+    for (size_t i = 0; i < n->count; i++) {
+        size_t defaults = n->count - n->value_count;
+        struct value v;
+
+        if (!argument(args, i, n->items[i]->name, &v)) {
+            if (i >= defaults) {
+                in->frame = frame;
+                v = evaluate(in, n->values[i - defaults]);
+                in->frame = outer;
+            } else {
+                v = value_undefined(n->items[i]->name);
+            }
+        }
+        frame_set(in, frame, n->items[i]->name, v);
+    }
+
+    struct value caller;
+
+    for (size_t i = 0; i < args->value_count; i++)
+        if (!strcmp(args->names[i], "caller") && argument(args, SIZE_MAX, "caller", &caller))
+            frame_set(in, frame, args->names[i], caller);
+    arguments_end(args, n->count);
+    in->frame = frame;
+
+    struct value text = run_captured(in, n->body);
+
+    in->frame = outer;
+    arena_leave(in->a);
+    return text;
+}
+
+struct value value_call(struct interpreter *in, struct value callee, struct arguments *args)
+{
+    switch (callee.kind) {
+    case VALUE_FUNCTION:
+        args->callee = callee.function->name;
+        return callee.function->run(args);
+    case VALUE_METHOD:
+        args->callee = callee.bound->name;
+        return callee.bound->run(callee.bound->self, args);
+    case VALUE_MACRO:
+        return call_macro(in, callee.macro, args);
+    case VALUE_UNDEFINED:
+        template_raise(in->a, ERROR_SCRIPT, "'%.80s' is undefined", callee.name ? callee.name : "value");
+    default:
+        template_raise(in->a, ERROR_SCRIPT, "'%s' object is not callable", value_type(callee));
+    }
+}
+
+static struct value call(struct interpreter *in, const struct node *n)
+{
+    struct value callee = evaluate(in, n->a);
+    struct arguments args = evaluate_arguments(in, n, "call");
+
+    in->a->line = n->line;
+    return value_call(in, callee, &args);
+}
+
+static struct value filter(struct interpreter *in, const struct node *n, struct value v)
+{
+    struct arguments args = evaluate_arguments(in, n, n->name);
+
+    in->a->line = n->line;
+    if (!n->filter)
+        template_raise(in->a, ERROR_SCRIPT, "No filter named '%s'.", n->name);
+    return n->filter->run(v, &args);
+}
+
+static bool test(struct interpreter *in, const struct node *n)
+{
+    struct value v = evaluate(in, n->a);
+    struct arguments args = evaluate_arguments(in, n, n->name);
+
+    in->a->line = n->line;
+    if (!n->test)
+        template_raise(in->a, ERROR_SCRIPT, "No test named '%s'.", n->name);
+    return n->test->run(v, &args) != n->negated;
+}
+
+/* ---- expressions ---- */
+
+static struct value evaluate_items(struct interpreter *in, const struct node *n)
+{
+    struct value v =
+        n->kind == NODE_DICT ? value_dict(in->a) : value_list(in->a, n->kind == NODE_LIST ? SHAPE_LIST : SHAPE_TUPLE);
+
+    for (size_t i = 0; i < n->count; i++)
+        if (n->kind == NODE_DICT) {
+            struct value key = evaluate(in, n->items[i]);
+
+            dict_set(in->a, v.dict, key, evaluate(in, n->items[++i]));
+        } else {
+            list_add(in->a, v.list, evaluate(in, n->items[i]));
+        }
+    return v;
+}
+
+static struct value evaluate_concat(struct interpreter *in, const struct node *n)
+{
+    struct value *parts = arena_array(in->a, n->count, sizeof *parts);
+
+    for (size_t i = 0; i < n->count; i++)
+        parts[i] = evaluate(in, n->items[i]);
+
+    struct buffer *text = arena_buffer(in->a);
+
+    for (size_t i = 0; i < n->count; i++)
+        value_print(in->a, parts[i], text);
+    arena_step(in->a, text->size / 16);
+    return value_buffer(in->a, text);
+}
+
+static struct value evaluate_comparison(struct interpreter *in, const struct node *n)
+{
+    struct value left = evaluate(in, n->a);
+
+    for (size_t i = 0; i < n->count; i++) {
+        struct value right = evaluate(in, n->items[i]->b);
+
+        if (!compare(in->a, n->items[i]->op, left, right))
+            return value_bool(false);
+        left = right;
+    }
+    return value_bool(true);
+}
+
+static struct value evaluate_slice(struct interpreter *in, const struct node *n)
+{
+    struct value v = evaluate(in, n->a), parts[3];
+
+    for (unsigned i = 0; i < 3; i++)
+        parts[i] = n->items[i] ? evaluate(in, n->items[i]) : value_none();
+    return value_slice(in->a, v, parts[0], parts[1], parts[2]);
+}
+
+static struct value evaluate_binary(struct interpreter *in, const struct node *n)
+{
+    struct value x = evaluate(in, n->a), y = evaluate(in, n->b);
+
+    in->a->line = n->line;
+    return operate(in->a, n->op, x, y);
+}
+
+static struct value evaluate_node(struct interpreter *in, const struct node *n)
+{
+    struct value v;
+
+    switch (n->kind) {
+    case NODE_CONSTANT:
+        return n->value;
+    case NODE_NAME:
+        return lookup(in, n->name);
+    case NODE_LIST:
+    case NODE_TUPLE:
+    case NODE_DICT:
+        return evaluate_items(in, n);
+    case NODE_UNARY:
+        return negate(in->a, n->op, evaluate(in, n->a));
+    case NODE_BINARY:
+        return evaluate_binary(in, n);
+    case NODE_AND:
+        v = evaluate(in, n->a);
+        return value_true(v) ? evaluate(in, n->b) : v;
+    case NODE_OR:
+        v = evaluate(in, n->a);
+        return value_true(v) ? v : evaluate(in, n->b);
+    case NODE_NOT:
+        return value_bool(!value_true(evaluate(in, n->a)));
+    case NODE_COMPARE:
+        return evaluate_comparison(in, n);
+    case NODE_CONCAT:
+        return evaluate_concat(in, n);
+    case NODE_CHOICE:
+        if (value_true(evaluate(in, n->a)))
+            return evaluate(in, n->b);
+        return n->c ? evaluate(in, n->c) : value_undefined(NULL);
+    case NODE_ATTRIBUTE:
+        return value_attribute(in, evaluate(in, n->a), n->name);
+    case NODE_ITEM:
+        v = evaluate(in, n->a);
+        return value_item(in, v, evaluate(in, n->b));
+    case NODE_SLICE:
+        return evaluate_slice(in, n);
+    case NODE_CALL:
+        return call(in, n);
+    case NODE_FILTER:
+        return filter(in, n, evaluate(in, n->a));
+    case NODE_TEST:
+        return value_bool(test(in, n));
+    default:
+        template_raise(in->a, ERROR_FAULT, "a statement where an expression is due");
+    }
+}
+
+struct value evaluate(struct interpreter *in, const struct node *n)
+{
+    struct value v;
+
+    arena_step(in->a, 1);
+    arena_enter(in->a);
+    in->a->line = n->line;
+    v = evaluate_node(in, n);
+    arena_leave(in->a);
+    return v;
+}
+
+/* ---- statements ---- */
+
+static void span_add(struct interpreter *in, struct template_span **spans, size_t *count, size_t start, size_t message)
+{
+    if ((*count & (*count + 1)) == 0) { /* 0, 1, 3, 7 ...: full */
+        struct template_span *grown = reallocarray(*spans, *count * 2 + 1, sizeof **spans);
+
+        if (!grown)
+            template_raise(in->a, ERROR_MEMORY, "no memory");
+        *spans = grown;
+    }
+    (*spans)[(*count)++] = (struct template_span){ start, in->output->text.size, message - 1 };
+}
+
+static enum flow run_iteration(struct interpreter *in, const struct node *n, struct loop *loop)
+{
+    struct value item = loop->list->items[loop->index];
+    size_t start = in->output->text.size;
+    bool stands = item.kind == VALUE_DICT && item.dict->message && !in->message && in->out == &in->output->text;
+    enum flow flow;
+
+    if (stands)
+        in->message = item.dict->message;
+    flow = run(in, n->body);
+    if (stands) {
+        span_add(in, &in->output->messages, &in->output->message_count, start, in->message);
+        in->message = 0;
+    }
+    return flow;
+}
+
+/* The items that pass the loop's own `if`, which sees the loop's names. */
+static const struct list *loop_items(struct interpreter *in, const struct node *n)
+{
+    const struct list *all = value_iterate(in->a, evaluate(in, n->b));
+    struct frame *outer = in->frame;
+
+    if (!n->c)
+        return all;
+
+    struct value kept = value_list(in->a, SHAPE_LIST);
+
+    in->frame = frame_new(in, outer);
+    for (size_t i = 0; i < all->count; i++) {
+        assign(in, n->a, all->items[i]);
+        if (value_true(evaluate(in, n->c)))
+            list_add(in->a, kept.list, all->items[i]);
+    }
+    in->frame = outer;
+    return kept.list;
+}
+
+static enum flow run_for(struct interpreter *in, const struct node *n)
+{
+    struct frame *outer = in->frame;
+    struct loop *loop = arena_new(in->a, sizeof *loop);
+    struct value shown = { .kind = VALUE_LOOP, .loop = loop };
+
+    loop->list = loop_items(in, n);
+    loop->depth = in->loop_depth++;
+    for (; loop->index < loop->list->count; loop->index++) {
+        arena_step(in->a, 1);
+        in->frame = frame_new(in, outer);
+        frame_set(in, in->frame, n->name, shown);
+        assign(in, n->a, loop->list->items[loop->index]);
+        if (run_iteration(in, n, loop) == FLOW_BREAK)
+            break;
+    }
+    in->loop_depth--;
+    in->frame = outer;
+    if (loop->list->count == 0 && n->otherwise) {
+        in->frame = frame_new(in, outer);
+
+        enum flow flow = run(in, n->otherwise);
+
+        in->frame = outer;
+        return flow;
+    }
+    return FLOW_ON;
+}
+
+static enum flow run_if(struct interpreter *in, const struct node *n)
+{
+    for (size_t i = 0; i < n->count; i += 2)
+        if (!n->items[i] || value_true(evaluate(in, n->items[i])))
+            return run(in, n->items[i + 1]);
+    return FLOW_ON;
+}
+
+static struct value run_block(struct interpreter *in, const struct node *n)
+{
+    struct frame *outer = in->frame;
+    struct value text;
+
+    in->frame = frame_new(in, outer);
+    text = run_captured(in, n->body);
+    in->frame = outer;
+    return text;
+}
+
+/* A filter chain over text made by a block: the innermost filter has no operand. */
+static struct value filter_text(struct interpreter *in, const struct node *n, struct value text)
+{
+    return filter(in, n, n->a ? filter_text(in, n->a, text) : text);
+}
+
+static void run_call_block(struct interpreter *in, const struct node *n)
+{
+    struct value callee = evaluate(in, n->a->a);
+    struct arguments args = evaluate_arguments(in, n->a, "call");
+    struct macro *body = arena_new(in->a, sizeof *body);
+    const char **names = arena_array(in->a, args.value_count + 1, sizeof *names);
+    struct value *values = arena_array(in->a, args.value_count + 1, sizeof *values);
+
+    *body = (struct macro){ n, in->frame };
+    for (size_t i = 0; i < args.value_count; i++) {
+        names[i] = args.names[i];
+        values[i] = args.values[i];
+    }
+    names[args.value_count] = n->name;
+    values[args.value_count++] = (struct value){ .kind = VALUE_MACRO, .macro = body };
+    args.names = names;
+    args.values = values;
+    value_print(in->a, value_call(in, callee, &args), in->out);
+}
+
+static void run_generation(struct interpreter *in, const struct node *n)
+{
+    size_t start = in->output->text.size;
+    bool outer = in->generation, records = !outer && in->out == &in->output->text;
+
+    in->generation = true;
+    run(in, n->body);
+    in->generation = outer;
+    if (records)
+        span_add(in, &in->output->generation, &in->output->generation_count, start, in->message);
+}
+
+static void run_macro(struct interpreter *in, const struct node *n)
+{
+    struct macro *macro = arena_new(in->a, sizeof *macro);
+
+    *macro = (struct macro){ n, in->frame };
+    frame_set(in, in->frame, n->name, (struct value){ .kind = VALUE_MACRO, .macro = macro });
+}
+
+static enum flow run_body(struct interpreter *in, const struct node *n)
+{
+    enum flow flow = FLOW_ON;
+
+    for (size_t i = 0; i < n->count && flow == FLOW_ON; i++)
+        flow = run(in, n->items[i]);
+    return flow;
+}
+
+static enum flow run_node(struct interpreter *in, const struct node *n)
+{
+    struct value v;
+
+    switch (n->kind) {
+    case NODE_BODY:
+        return run_body(in, n);
+    case NODE_TEXT:
+        buffer_add(in->out, n->text.bytes, n->text.size);
+        break;
+    case NODE_PRINT:
+        value_print(in->a, evaluate(in, n->a), in->out);
+        break;
+    case NODE_IF:
+        return run_if(in, n);
+    case NODE_FOR:
+        return run_for(in, n);
+    case NODE_SET:
+        assign(in, n->a, evaluate(in, n->b));
+        break;
+    case NODE_SET_BLOCK:
+        v = run_block(in, n);
+        assign(in, n->a, n->b ? filter_text(in, n->b, v) : v);
+        break;
+    case NODE_FILTER_BLOCK:
+        value_print(in->a, filter_text(in, n->b, run_block(in, n)), in->out);
+        break;
+    case NODE_MACRO:
+        run_macro(in, n);
+        break;
+    case NODE_CALL_BLOCK:
+        run_call_block(in, n);
+        break;
+    case NODE_GENERATION:
+        run_generation(in, n);
+        break;
+    case NODE_BREAK:
+        return FLOW_BREAK;
+    case NODE_CONTINUE:
+        return FLOW_CONTINUE;
+    default:
+        template_raise(in->a, ERROR_FAULT, "an expression where a statement is due");
+    }
+    return FLOW_ON;
+}
+
+static enum flow run(struct interpreter *in, const struct node *n)
+{
+    enum flow flow;
+
+    arena_step(in->a, 1);
+    arena_enter(in->a);
+    in->a->line = n->line;
+    flow = run_node(in, n);
+    if (in->out->size > TEMPLATE_MAX_OUTPUT)
+        template_raise(in->a, ERROR_LIMIT, "more than %d bytes of output", TEMPLATE_MAX_OUTPUT);
+    arena_leave(in->a);
+    return flow;
+}
+
+void interpreter_date(struct interpreter *in, int *year, int *month, int *day)
+{
+    *year = in->options->year;
+    *month = in->options->month;
+    *day = in->options->day;
+}
+
+void interpreter_run(struct arena *a, const struct node *root, struct value context, const struct template_options *options,
+                     struct template_output *output)
+{
+    struct interpreter in = { .a = a, .context = context.dict, .options = options, .output = output, .out = &output->text };
+
+    in.frame = frame_new(&in, NULL);
+    run(&in, root);
+}
