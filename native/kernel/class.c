@@ -1,10 +1,12 @@
 #include "native/kernel/class.h"
 
+#include <sodium.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "native/kernel/loops.h"
+#include "native/kernel/self_test.h"
 
 static atomic_int chosen = -1; /* enum kernel_isa; -1: the widest present */
 
@@ -57,4 +59,72 @@ const struct loops *loops(void)
     static const struct loops *const tables[KERNEL_ISAS] = { &loops_scalar, &loops_avx2, &loops_avx512 };
 
     return tables[kernel_isa()];
+}
+
+/* Rounding to nearest even, subnormal results and subnormal operands kept: seen from outside, so that it holds on any processor. */
+static bool arithmetic_is_ieee(struct error *err)
+{
+    volatile float one = 1.0f, half_ulp = 0x1p-24f, more = 0x1.8p-24f, least_normal = 0x1p-126f, half = 0.5f,
+                   subnormal = 0x1p-140f;
+    const char *hint = "a library built with fast-math may have set the processor's control word: find and replace it";
+
+    if (one + half_ulp != 1.0f || one + more != 1.0f + 0x1p-23f || -one - half_ulp != -1.0f)
+        return error_set(err, ERROR_FAULT, hint, "the processor does not round to the nearest number");
+    if (least_normal * half == 0.0f || subnormal * 0x1p30f == 0.0f)
+        return error_set(err, ERROR_FAULT, hint, "the processor flushes subnormal numbers to zero");
+    return true;
+}
+
+bool kernel_start(struct error *err)
+{
+    const char *wanted = getenv("RONDO_ISA");
+
+    if (sodium_init() < 0)
+        return error_set(err, ERROR_FAULT, NULL, "libsodium does not start");
+    if (wanted && *wanted) {
+        int isa = 0;
+
+        while (isa < KERNEL_ISAS && strcmp(wanted, kernel_isa_name((enum kernel_isa)isa)) != 0)
+            isa++;
+        if (isa == KERNEL_ISAS)
+            return error_set(err, ERROR_UNKNOWN, "scalar, avx2 and avx512 are known", "RONDO_ISA: unknown instruction set \"%s\"",
+                             wanted);
+        if (!kernel_isa_use((enum kernel_isa)isa, err))
+            return error_at(err, "RONDO_ISA");
+    }
+    return arithmetic_is_ieee(err) && kernel_self_test(err);
+}
+
+bool kernel_self_test(struct error *err)
+{
+    for (size_t i = 0; i < self_test_count(); i++) {
+        char hash[33];
+
+        self_test_hash(i, hash);
+        if (strcmp(hash, self_test_expected(i)) != 0)
+            return error_set(err, ERROR_MISMATCH,
+                             "this build or this machine cannot take part in runs of this class; report both hashes",
+                             "kernel class %s: %s gives %s, not %s (%s)", kernel_class_name(), self_test_name(i), hash,
+                             self_test_expected(i), kernel_isa_name(kernel_isa()));
+    }
+    return true;
+}
+
+const char *kernel_class_name(void)
+{
+    return "portable-f32-1";
+}
+
+void kernel_class_digest(uint8_t digest[32])
+{
+    crypto_generichash_state state;
+
+    crypto_generichash_init(&state, NULL, 0, 32);
+    for (size_t i = 0; i < self_test_count(); i++) {
+        crypto_generichash_update(&state, (const uint8_t *)self_test_name(i), strlen(self_test_name(i)));
+        crypto_generichash_update(&state, (const uint8_t *)" ", 1);
+        crypto_generichash_update(&state, (const uint8_t *)self_test_expected(i), strlen(self_test_expected(i)));
+        crypto_generichash_update(&state, (const uint8_t *)"\n", 1);
+    }
+    crypto_generichash_final(&state, digest, 32);
 }
