@@ -80,15 +80,15 @@ struct script_model_request {
     bool train_all; /* every parameter carries a gradient; else the adapters alone (with rank 0: every one) */
     bool training;  /* dropout is on */
 };
-/* One graph. Inputs (by name): of text `ids`, `position`, `segment` i32 and `real` f32 [row time], those that are read; and every
+/* One graph. Inputs and parameters (by name): of text `ids`, `position`, `segment` i32 and `real` f32 [row time], those that are read; and every
  * parameter by its name in the model file ("model.layers.0.self_attn.q_proj.weight"; adapters
  * "model.layers.0.self_attn.q_proj.lora_A.weight" and ".lora_B.weight", PEFT's layout: A [rank in], B [out rank],
  * y = x W' + scale (x A') B'). Outputs: `logits` [row time vocab] (or `forecast`), `hidden` [row time embed], and for the
  * averages that blocks add `aux.0.sum`, `aux.0.count`, ...
- * meta: { data, graph: 0, graph_hash, inputs: [ { name, axes, type } ], outputs: [ { name, axes } ],
+ * meta: { data, graph: 0, hashes: [ hex ], inputs: [ { name, axes, type } ], outputs: [ { name, axes } ],
  *         axes (config's sizes), layers, unread (keys of config never read),
- *         params: [ { name, file, axes, kind: matrix|table|vector, layer?, role? (lora_a|lora_b), module?, out?, inp?, trained,
- *                     init: "normal" | "zeros" | "ones" | { "std": "0.02" } } ] in order of first use,
+ *         params: [ { name, axes, kind: matrix|table|vector, layer?, role? (lora_a|lora_b), module?, out?, inp?, trained,
+ *                     init: { fill: value } | { normal: deviation } } ] in order of first use,
  *         aux: [ { coef, sum, count } ] with names of outputs }. An `expert` matrix stands once as "a.*.b.weight" with
  * axis `expert` first; the file's tensors are a.0.b.weight, ... */
 bool script_trace_model(const struct script_bundle *bundle, const struct script_model_request *request,
@@ -97,19 +97,21 @@ bool script_trace_model(const struct script_bundle *bundle, const struct script_
 /* --- objectives ---------------------------------------------------------------------------------------------------- */
 
 /* Sizes of one micro-batch. `data` of the script decides which matter: batch time vocab embed (chat, text, labelled), pair time
- * vocab embed (pairs; `rejected_time` where the two sides differ), prompt sample time (rollouts), batch class (images),
- * batch horizon quantile (series), k (top-k teachers). Zero: an operator that needs it fails. */
+ * vocab embed (pairs; `rejected_time` where the two sides differ), prompt sample time (rollouts: prepare sees these, loss sees `batch` of
+ * their rows), batch class (images), batch horizon quantile (series), k (top-k teachers). `whole_batch`: rows of the whole batch, which
+ * prepare sees; 0: as `batch`. Zero elsewhere: a field that needs it is refused. */
 struct script_objective_request {
-    int64_t batch, time, vocab, embed, pair, rejected_time, prompt, sample, classes, horizon, quantile, k;
+    int64_t batch, time, vocab, embed, pair, rejected_time, prompt, sample, classes, horizon, quantile, k, whole_batch;
 };
 /* Graph "loss" and, where the script has `prepare`, graph "prepare".
  * Inputs: exactly the fields that were read, as `b.logprobs` (`b.chosen.logprobs` of pairs). A field that carries a gradient is
  * named in `gradients`. Outputs of loss: for every term `loss.0.sum` and `loss.0.count` (f32 scalars): the step's loss is
  * sum over terms of coef * (sum over micro-batches of sum) / (sum over micro-batches of count). Metrics are outputs
  * `metric.NAME.0.sum` and `.count` alike. Outputs of prepare: `b.NAME`, inputs of loss.
- * meta: { data, heads, rollout, fields: [ names read, both graphs ], gradients: [ names ], loss: { graph, graph_hash, inputs: [ ... ],
- *         terms: [ { coef, sum, count } ], metrics: [ { name, terms: [ { coef, sum, count|null } ] } ] },
- *         prepare: null | { graph, graph_hash, inputs, outputs } }. A metric that is a `total` has one term with count null. */
+ * meta: { data, heads, rollout, fields: [ names read, both graphs ], gradients: [ names ], loss: { graph, inputs: [ { name, axes, type, gradient } ],
+ *         terms: [ { coef, sum, count } ], metrics: [ { name, terms: [ { coef, sum, count } ] } ], nodes },
+ *         prepare?: { graph, inputs, outputs, nodes },
+ *         hashes: [ one a graph ], warnings: [ text ] }. A total has one term without `count`. */
 bool script_trace_objective(const struct script_bundle *bundle, const struct script_objective_request *request,
                             const struct script_limits *limits, struct script_trace *out, struct error *err);
 
@@ -117,9 +119,10 @@ bool script_trace_objective(const struct script_bundle *bundle, const struct scr
 
 /* `params`: an array of parameter objects as in the meta of script_trace_model (name, axes, kind, layer, role, module, out, inp).
  * Parameters that an optimiser cannot tell apart but by name share a graph when their graphs are equal.
- * Graph init: inputs `p` when read; outputs `s.NAME`. Graph step: inputs `p`, `g`, `lr`, `agreement` (scalars), `s.NAME`, those that are
- * read; outputs `p`, `s.NAME`, `metric.NAME`. `outer`: g is start less end, `agreement` exists.
- * meta: { params: [ { name, init: graph or null, step: graph, state: [ { name, axes, type } ] } ], hashes: [ one a graph ] }. */
+ * Graph init: input `p`; outputs `s.NAME`. Graph step: inputs `p`, `g`, `lr`, `agreement` (scalars), `s.NAME` (`lr`,
+ * `agreement` only when read); outputs `p`, `s.NAME`, `metric.NAME`. `outer`: g is start less end, `agreement` exists.
+ * meta: { params: [ { name, init?: graph, step: graph, state: [ { name, axes, type } ], metrics: [ names ] } ],
+ *         hashes: [ one a graph ], warnings }. */
 bool script_trace_optimiser(const struct script_bundle *bundle, json_t *params, bool outer, const struct script_limits *limits,
                             struct script_trace *out, struct error *err);
 
@@ -135,8 +138,8 @@ struct script_aggregator_request {
  * `c.anchor` [n]; outputs `u` ([n], or [peer n]: a pre-aggregator), `s.NAME`, `metric.NAME`. over "tensor": one graph a parameter, `u` [peer
  * ...axes]. over "adapter": one graph an adapter pair, inputs `u.a.start`, `u.a.update`, `u.b.start`, `u.b.update`; outputs `u.a`, `u.b`.
  * Inputs of state are `s.NAME`; graph init gives the first.
- * meta: { over, robust, keeps_peer, trains: [ names ] | null, calls: [ { params: [ names ], init: graph | null, combine: graph,
- *         state: [ ... ], keeps_peer } ], hashes }. */
+ * meta: { over, robust, keeps_peer, trains?: [ names ], calls: [ { params: [ names ], init?: graph, combine: graph, inputs: [ of c ],
+ *         state: [ ... ], keeps_peer, metrics } ], hashes, warnings }. */
 bool script_trace_aggregator(const struct script_bundle *bundle, const struct script_aggregator_request *request,
                              const struct script_limits *limits, struct script_trace *out, struct error *err);
 

@@ -1,0 +1,13 @@
+# Writes the trusted Lua modules as C arrays: cmake -DOUT=prelude.c "-DMODULES=a.lua|b.lua" -P embed.cmake
+string(REPLACE "|" ";" MODULES "${MODULES}")
+set(body "#include \"runtime/script/prelude.h\"\n\n")
+set(table "")
+foreach(file ${MODULES})
+  get_filename_component(name ${file} NAME)
+  string(MAKE_C_IDENTIFIER ${name} id)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND body "static const unsigned char ${id}[] = { ${bytes} };\n")
+  string(APPEND table "    { \"${name}\", ${id}, sizeof ${id} },\n")
+endforeach()
+file(WRITE ${OUT} "${body}\nconst struct prelude_module prelude_modules[] = {\n${table}    { 0, 0, 0 },\n};\n")

@@ -1,0 +1,215 @@
+-- weights: `w` of a model. Parameters are declared by use: name, axes and sizes must agree wherever a name is used again. Linear
+-- maps get their adapters here, so that no model speaks of them.
+local R = ...
+local raise, node, need, parse = R.raise, R.node, R.need, R.parse
+local W = {}
+local kinds = { matrix = 0, table = 1, vector = 2 }
+local roles = { lora_a = 1, lora_b = 2 }
+local deviation = 0.02 -- of weights that nobody initialised otherwise
+
+local function size_of(a) return R.current.sizes[a] or raise("axis %s has no size: neither in the input nor in config().axes", a) end
+
+-- { name, size, ... } and "a=1 b=2" of axes with sizes
+local function listed(axes, sizes)
+  local words, text = {}, {}
+  for i, a in ipairs(axes) do
+    words[2 * i - 1], words[2 * i] = a, R.integer(sizes[a], "the size of axis " .. a, 1)
+    text[i] = R.native.format("%s=%d", a, sizes[a])
+  end
+  return words, table.concat(text, " ")
+end
+
+-- init: nil, a deviation, "zeros" or "ones"
+local function fill_of(init, default)
+  if init == nil then init = default end
+  if init == "zeros" then return 0, 0 end
+  if init == "ones" then return 0, 1 end
+  if type(init) ~= "number" or init ~= init then raise("init is a deviation, \"zeros\" or \"ones\", not %s", R.tostring(init)) end
+  return 1, init
+end
+
+-- The parameter `file` of the model, made when it is new. info: kind, role, module, out, inp, init.
+local function declare(state, file, axes, sizes, info)
+  local words, text = listed(axes, sizes)
+  local old = state.all[file]
+  if old then
+    if old.axes ~= text then R.shape_error(nil, "%s is [%s] elsewhere, [%s] here", file, old.axes, text) end
+    return old.record
+  end
+  local how, value = fill_of(info.init, info.default)
+  local trained = state.train_all or info.role ~= nil
+  local layer = R.current.layer
+  local _, record = node("parameter", { axes = words, name = file, numbers = { value },
+    integers = { kinds[info.kind], layer or -1, roles[info.role] or 0, info.leading or 0, how } }, trained)
+  local made = { name = file, axes = text, kind = info.kind, layer = layer, role = info.role, module = info.module, out = info.out,
+    inp = info.inp, trained = trained, init = how == 0 and { fill = value } or { normal = value } }
+  state.all[file] = { axes = text, record = record, made = made }
+  state.order[#state.order + 1] = made
+  return record
+end
+
+local function targeted(lora, name)
+  if #lora.targets == 0 then return name ~= "lm_head" and not string.find(name, "embed", 1, true) end
+  for _, t in ipairs(lora.targets) do
+    if name == t or string.sub(name, -#t - 1) == "." .. t then return true end
+  end
+  return false
+end
+
+-- y + dot(dot(x, A), B) * scale, in the form that the canonical rewrites know.
+local function adapted(state, y, x, name, inp, out, sizes, info)
+  local lora, module = state.lora, state.scope .. name
+  local s = R.copy(sizes)
+  s.rank = lora.rank
+  local a_axes, b_axes, product = { "rank" }, {}, 1
+  for i, a in ipairs(inp) do a_axes[i + 1] = a; product = product * s[a] end
+  for i, a in ipairs(out) do b_axes[i] = a end
+  b_axes[#b_axes + 1] = "rank"
+  local width = "rank=" .. R.native.format("%d", lora.rank)
+  local a = declare(state, module .. ".lora_A.weight", a_axes, s, { kind = "matrix", role = "lora_a", module = module, out = width,
+    inp = info.inp, leading = 1, default = 1 / R.native.math.sqrt(product) })
+  local b = declare(state, module .. ".lora_B.weight", b_axes, s, { kind = "matrix", role = "lora_b", module = module, out = info.out,
+    inp = width, leading = #out, default = "zeros" })
+  local _, z = node("dot", { x, a, axes = R.axis_words(inp) }, true)
+  local _, low = node("dot", { z, b, axes = { "rank", 0 } }, true)
+  local _, scale = node("constant", { numbers = { lora.scale }, type = "f32" })
+  local _, part = node("*", { low, scale }, true)
+  local _, sum = node("+", { y, part }, true)
+  return sum
+end
+
+local function state_of(w, op)
+  local state = R.states[w]
+  if not state then raise("%s is a method: write w:%s(...)", op, op) end
+  return state
+end
+
+function W.linear(w, x, name, shape, o)
+  local state, r = state_of(w, "linear"), need(x, "linear")
+  o = R.options(o, "bias expert init", "linear")
+  if type(name) ~= "string" or type(shape) ~= "string" then raise("linear takes a tensor, a name and \"in -> out\"") end
+  local from, to = string.match(shape, "^%s*(.-)%s*%->%s*(.-)%s*$")
+  if not from then raise("linear: %q is not \"in -> out\"", shape) end
+  local inp, out = parse(from), parse(to)
+  local sizes, inside, stored, back = {}, {}, {}, {}
+  for _, a in ipairs(inp) do
+    if not r.n[a] then R.shape_error(nil, "linear: no axis %s in %s", a, R.show(r)) end
+    inside[a], sizes[a] = true, r.n[a]
+  end
+  for i, a in ipairs(out) do
+    if r.n[a] and not inside[a] then R.shape_error(nil, "linear: %s is in the input already: %s", a, R.show(r)) end
+    stored[i] = inside[a] and a .. "_out" or a
+    back[stored[i]] = inside[a] and a or nil
+    sizes[stored[i]] = size_of(a)
+  end
+  local axes = R.copy(stored)
+  for _, a in ipairs(inp) do axes[#axes + 1] = a end
+  local _, out_text = listed(stored, sizes)
+  local _, inp_text = listed(inp, sizes)
+  local info = { kind = "matrix", module = state.scope .. name, out = out_text, inp = inp_text, leading = #out, init = o.init, default = deviation }
+  local file, y = state.scope .. name .. ".weight", nil
+  local over = R.axis_words(inp)
+  if o.expert ~= nil then
+    local expert = need(o.expert, "linear: expert")
+    if expert.dt ~= "i32" then raise("linear: expert is i32, got %s", expert.dt) end
+    sizes.expert = size_of("expert")
+    table.insert(axes, 1, "expert")
+    info.leading = #out + 1
+    local all = declare(state, file, axes, sizes, info)
+    local _, chosen = node("gather", { all, expert, axes = { "expert", 0 } }, all.grad)
+    _, y = node("dot", { r, chosen, axes = over }, r.grad or all.grad)
+  else
+    local weight = declare(state, file, axes, sizes, info)
+    _, y = node("dot", { r, weight, axes = over }, r.grad or weight.grad)
+    if state.lora and targeted(state.lora, name) then y = adapted(state, y, r, name, inp, stored, sizes, info) end
+  end
+  if o.bias then
+    local bias = declare(state, state.scope .. name .. ".bias", stored, sizes, { kind = "vector", default = "zeros" })
+    _, y = node("+", { y, bias }, y.grad or bias.grad)
+  end
+  for _, a in ipairs(stored) do
+    if back[a] then _, y = node("rename", { y, axes = { a, 0, back[a], 0 } }, y.grad) end
+  end
+  return (R.held(y))
+end
+
+function W.embedding(w, ids, name, shape)
+  local state, r = state_of(w, "embedding"), need(ids, "embedding")
+  local from, to = string.match(R.tostring(shape), "^%s*(%S+)%s*%->%s*(%S+)%s*$")
+  if not from then raise("embedding: %q is not \"vocab -> embed\"", R.tostring(shape)) end
+  local sizes = { [from] = size_of(from), [to] = size_of(to) }
+  local t = declare(state, state.scope .. name .. ".weight", { from, to }, sizes, { kind = "table", leading = 1, default = deviation })
+  local y = node("gather", { t, r, axes = { from, 0 } }, t.grad)
+  return y
+end
+
+local function norm_axes(r, axes, op)
+  local names, sizes = parse(axes), {}
+  for _, a in ipairs(names) do sizes[a] = r.n[a] or R.shape_error(nil, "%s: no axis %s in %s", op, a, R.show(r)) end
+  return names, sizes
+end
+local function positive(x, what)
+  x = x == nil and 1e-6 or x
+  if type(x) ~= "number" or not (x >= 0) then raise("%s: eps is a number of at least 0, not %s", what, R.tostring(x)) end
+  return x
+end
+
+function W.rmsnorm(w, x, name, axes, o)
+  local state, r = state_of(w, "rmsnorm"), need(x, "rmsnorm")
+  o = R.options(o, "eps offset", "rmsnorm")
+  local names, sizes = norm_axes(r, axes, "rmsnorm")
+  local weight = declare(state, state.scope .. name .. ".weight", names, sizes, { kind = "vector", default = o.offset and "zeros" or "ones" })
+  local y = node("rmsnorm", { r, weight, axes = R.axis_words(names), numbers = { positive(o.eps, "rmsnorm"), o.offset or 0 } },
+    r.grad or weight.grad)
+  return y
+end
+
+function W.layernorm(w, x, name, axes, o)
+  local state, r = state_of(w, "layernorm"), need(x, "layernorm")
+  o = R.options(o, "eps bias", "layernorm")
+  local names, sizes = norm_axes(r, axes, "layernorm")
+  local over = R.axis_words(names)
+  local _, mean = node("mean", { r, axes = over }, r.grad)
+  local _, gap = node("-", { r, mean }, r.grad)
+  local _, power = node("square", { gap }, r.grad)
+  local _, variance = node("mean", { power, axes = over }, r.grad)
+  local _, eps = node("constant", { numbers = { positive(o.eps, "layernorm") }, type = "f32" })
+  local _, safe = node("+", { variance, eps }, r.grad)
+  local _, scale = node("rsqrt", { safe }, r.grad)
+  local _, y = node("*", { gap, scale }, r.grad)
+  local weight = declare(state, state.scope .. name .. ".weight", names, sizes, { kind = "vector", default = "ones" })
+  _, y = node("*", { y, weight }, r.grad or weight.grad)
+  if o.bias ~= false then
+    local bias = declare(state, state.scope .. name .. ".bias", names, sizes, { kind = "vector", default = "zeros" })
+    _, y = node("+", { y, bias }, y.grad or bias.grad)
+  end
+  return (R.held(y))
+end
+
+-- `name` is the file's whole name here: what is neither a matrix nor a norm has no ".weight".
+function W.param(w, name, axes, o)
+  local state = state_of(w, "param")
+  o = R.options(o, "init kind", "param")
+  local names, sizes = parse(axes)
+  for _, a in ipairs(names) do sizes[a] = sizes[a] or size_of(a) end
+  local kind = o.kind or (#names > 1 and "table" or "vector")
+  if not kinds[kind] then raise("param: no kind %s; matrix, table and vector exist", R.tostring(kind)) end
+  return (R.held(declare(state, state.scope .. name, names, sizes, { kind = kind, init = o.init, default = deviation })))
+end
+
+-- The box of a record: a script that gets a parameter twice holds the same tensor.
+function R.held(record)
+  record.box = record.box or R.boxed(record)
+  return record.box
+end
+
+R.states = {}
+for name, fn in next, W do W[name] = R.watch(fn) end
+
+-- A fresh `w`. options: lora { rank, scale, targets } or nil, train_all.
+function R.weights(options)
+  local state = { scope = "", all = {}, order = R.list(), lora = options.lora, train_all = options.train_all }
+  local w = R.fields("w", function(name) return W[name] end, function() return R.keys(W) end)
+  R.states[w] = state
+  return w, state
+end

@@ -1,0 +1,350 @@
+#include "runtime/script/child.h"
+
+#include <lualib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "native/graph/wire.h"
+#include "runtime/script/admit.h"
+#include "runtime/script/host.h"
+#include "runtime/script/prelude.h"
+#include "runtime/script/sandbox.h"
+#include "runtime/script/script_math.h"
+
+/* ---- errors --------------------------------------------------------------------------------------------------------- */
+
+static const char child_key;
+
+struct child *child_of(lua_State *L)
+{
+    lua_pushlightuserdata(L, (void *)&child_key);
+    lua_rawget(L, LUA_REGISTRYINDEX);
+    struct child *c = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return c;
+}
+
+int child_raise(lua_State *L, const struct error *err)
+{
+    struct child *c = child_of(L);
+    c->error = *err;
+    c->failed = true;
+    lua_pushliteral(L, "raised");
+    return lua_error(L);
+}
+
+const char *child_line(lua_State *L, char *text, size_t size)
+{
+    lua_Debug ar;
+    *text = 0;
+    for (int level = 0; lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.source[0] != '=' || ar.source[1] == '[' || ar.source[1] == '(' || ar.currentline < 0)
+            continue;
+        snprintf(text, size, "%s:%d", ar.source + 1, ar.currentline);
+        break;
+    }
+    return text;
+}
+
+/* fail(message, hint or nil, code name or nil) */
+static int fail(lua_State *L)
+{
+    struct error err = { .code = ERROR_NONE };
+    char line[160];
+    enum error_code code = ERROR_SCRIPT;
+    for (int i = 0; lua_isstring(L, 3) && i < ERROR_CODES; i++)
+        if (!strcmp(error_name((enum error_code)i), lua_tostring(L, 3)))
+            code = (enum error_code)i;
+    error_set(&err, code, lua_tostring(L, 2), "%s", luaL_checkstring(L, 1));
+    const char *place = lua_isstring(L, 4) ? lua_tostring(L, 4) : child_line(L, line, sizeof line);
+    if (*place)
+        error_at(&err, "%s", place);
+    return child_raise(L, &err);
+}
+
+static int line_of(lua_State *L)
+{
+    char text[160];
+    lua_pushstring(L, child_line(L, text, sizeof text));
+    return 1;
+}
+
+/* What the engine itself raised, "chat_sft.lua@1f2e3d4c:3: attempt to ...", as an error with its place apart. */
+static void adopt(struct child *c, int status)
+{
+    if (c->failed)
+        return;
+    c->failed = true;
+    const char *text = lua_tostring(c->lua, -1), *at = text ? text : "an error that is no text";
+    if (status == LUA_ERRMEM) {
+        error_set(&c->error, ERROR_LIMIT, "the run allows no more", "the script needs more than its memory");
+        return;
+    }
+    const char *colon = strstr(at, ".lua@");
+    const char *number = colon ? strchr(colon, ':') : NULL;
+    size_t digits = number ? strspn(number + 1, "0123456789") : 0;
+    if (digits && number[1 + digits] == ':') {
+        error_set(&c->error, ERROR_SCRIPT, NULL, "%s", number + digits + 3);
+        error_at(&c->error, "%.*s", (int)(number + 1 + digits - at), at);
+    } else {
+        error_set(&c->error, ERROR_SCRIPT, NULL, "%s", at);
+    }
+}
+
+/* ---- limits --------------------------------------------------------------------------------------------------------- */
+
+static void *allocate(void *context, void *old, size_t old_size, size_t size)
+{
+    struct child *c = context;
+    if (!size) {
+        c->used -= old ? old_size : 0;
+        free(old);
+        return NULL;
+    }
+    uint64_t used = c->used - (old ? old_size : 0) + size;
+    if (used > c->memory && (!old || size > old_size))
+        return NULL;
+    void *new = realloc(old, size);
+    if (new)
+        c->used = used;
+    return new;
+}
+
+static void burn(lua_State *L, lua_Debug *ar)
+{
+    struct child *c = child_of(L);
+    (void)ar;
+    if (c->fuel >= CHILD_HOOK_PERIOD) {
+        c->fuel -= CHILD_HOOK_PERIOD;
+        return;
+    }
+    struct error err = { .code = ERROR_NONE };
+    char line[160];
+    lua_sethook(L, burn, LUA_MASKCOUNT, 1);
+    error_set(&err, ERROR_FUEL, "a loop that does not end? the limit is part of the run", "the script used up its instructions");
+    if (*child_line(L, line, sizeof line))
+        error_at(&err, "%s", line);
+    child_raise(L, &err);
+}
+
+/* ---- loading -------------------------------------------------------------------------------------------------------- */
+
+/* compile(source, label, environment) -> function */
+static int compile(lua_State *L)
+{
+    size_t size;
+    const char *source = luaL_checklstring(L, 1, &size), *label = luaL_checkstring(L, 2);
+    struct error err = { .code = ERROR_NONE };
+    char chunk[160];
+    if (!admit_source(label, source, size, &err))
+        return child_raise(L, &err);
+    snprintf(chunk, sizeof chunk, "=%s", label);
+    if (luaL_loadbuffer(L, source, size, chunk))
+        return lua_error(L);
+    lua_pushvalue(L, 3);
+    lua_setfenv(L, -2);
+    return 1;
+}
+
+/* register(name, value): what C finds again in the registry ("tostring", "keys", "list", "serve") */
+static int keep(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_setfield(L, LUA_REGISTRYINDEX, luaL_checkstring(L, 1));
+    return 0;
+}
+
+/* string_methods(table): what ("x"):method() finds */
+static int string_methods(lua_State *L)
+{
+    lua_pushliteral(L, "");
+    if (!lua_getmetatable(L, -1))
+        return luaL_error(L, "strings have no methods");
+    lua_pushvalue(L, 1);
+    lua_setfield(L, -2, "__index");
+    return 0;
+}
+
+static void open_library(lua_State *L, lua_CFunction open, const char *name)
+{
+    lua_pushcfunction(L, open);
+    lua_pushstring(L, name);
+    lua_call(L, 1, 0);
+}
+
+/* The table `native` of the prelude. */
+static void push_native(lua_State *L)
+{
+    static const luaL_Reg list[] = {
+        { "fail", fail }, { "line", line_of }, { "compile", compile }, { "register", keep }, { "string_methods", string_methods },
+        { NULL, NULL }
+    };
+    lua_newtable(L);
+    luaL_register(L, NULL, list);
+    bind_graph(L);
+    bind_text(L);
+    lua_newtable(L);
+    bind_math(L);
+    lua_setfield(L, -2, "math");
+}
+
+static int prepare(lua_State *L)
+{
+    open_library(L, luaopen_base, "");
+    open_library(L, luaopen_string, LUA_STRLIBNAME);
+    open_library(L, luaopen_table, LUA_TABLIBNAME);
+    open_library(L, luaopen_math, LUA_MATHLIBNAME);
+    lua_gc(L, LUA_GCSETPAUSE, 110);
+    lua_newtable(L);
+    push_native(L);
+    lua_setfield(L, -2, "native");
+    int shared = lua_gettop(L);
+    for (const struct prelude_module *m = prelude_modules; m->name; m++) {
+        char chunk[64];
+        snprintf(chunk, sizeof chunk, "@%s", m->name);
+        if (luaL_loadbuffer(L, (const char *)m->source, m->size, chunk))
+            return lua_error(L);
+        lua_pushvalue(L, shared);
+        lua_call(L, 1, 0);
+    }
+    if (luaL_loadstring(L, "local a, b = ... return a ^ b"))
+        return lua_error(L);
+    lua_pushnumber(L, 3.7);
+    lua_pushnumber(L, 2.2);
+    lua_call(L, 2, 1);
+    if (lua_tonumber(L, -1) != script_pow(3.7, 2.2))
+        return luaL_error(L, "this engine's ^ is not the program's own pow");
+    return 0;
+}
+
+static int raise_once(lua_State *L)
+{
+    return luaL_error(L, "the unwinder is set up by its first error");
+}
+
+static bool start(struct child *c)
+{
+    c->lua = lua_newstate(allocate, c);
+    if (!c->lua)
+        return error_set(&c->error, ERROR_MEMORY, NULL, "script: no memory for an interpreter");
+    lua_pushlightuserdata(c->lua, (void *)&child_key);
+    lua_pushlightuserdata(c->lua, c);
+    lua_rawset(c->lua, LUA_REGISTRYINDEX);
+    lua_cpcall(c->lua, raise_once, NULL);
+    lua_settop(c->lua, 0);
+    int status = lua_cpcall(c->lua, prepare, NULL);
+    if (status)
+        adopt(c, status);
+    return !status;
+}
+
+/* ---- one request ---------------------------------------------------------------------------------------------------- */
+
+struct request {
+    struct buffer body, reply;
+};
+
+static int serve(lua_State *L)
+{
+    struct request *r = lua_touserdata(L, 1);
+    struct reader in = reader_of(r->body.bytes, r->body.size);
+    lua_sethook(L, burn, LUA_MASKCOUNT, CHILD_HOOK_PERIOD);
+    lua_getfield(L, LUA_REGISTRYINDEX, "serve");
+    bind_value_push(L, &in);
+    if (!in.ok || reader_left(&in))
+        return luaL_error(L, "a malformed request");
+    lua_call(L, 1, 1);
+    bind_value_write(L, lua_gettop(L), &r->reply, 0);
+    return 0;
+}
+
+static bool read_all(void *to, size_t size)
+{
+    for (char *at = to; size;) {
+        ssize_t n = read(0, at, size);
+        if (n <= 0)
+            return false;
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static bool write_all(const void *from, size_t size)
+{
+    for (const char *at = from; size;) {
+        ssize_t n = write(1, at, size);
+        if (n <= 0)
+            return false;
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+static int answer_error(const struct error *err)
+{
+    struct buffer out = { 0 };
+    buffer_add_u32(&out, CHILD_MAGIC);
+    buffer_add_u32(&out, err->code ? err->code : ERROR_FAULT);
+    buffer_add_u64(&out, strlen(err->place) + strlen(err->message) + strlen(err->hint) + 3);
+    buffer_add(&out, err->place, strlen(err->place) + 1);
+    buffer_add(&out, err->message, strlen(err->message) + 1);
+    buffer_add(&out, err->hint, strlen(err->hint) + 1);
+    return write_all(out.bytes, out.size) ? 0 : 1;
+}
+
+static int answer(struct child *c, const struct buffer *value)
+{
+    struct buffer out = { 0 };
+    buffer_add_u32(&out, CHILD_MAGIC);
+    buffer_add_u32(&out, ERROR_NONE);
+    buffer_add_u64(&out, value->size);
+    buffer_add(&out, value->bytes, value->size);
+    buffer_add_u32(&out, (uint32_t)c->graph_count);
+    for (size_t i = 0; i < c->graph_count; i++) {
+        struct buffer one = { 0 };
+        graph_encode(c->graphs[i], true, &one);
+        buffer_add_u64(&out, one.size);
+        buffer_add(&out, one.bytes, one.size);
+        buffer_free(&one);
+    }
+    return write_all(out.bytes, out.size) ? 0 : 1;
+}
+
+static int child_run(void)
+{
+    struct child c = { .error = { .code = ERROR_NONE } };
+    struct request r = { { 0 }, { 0 } };
+    uint8_t header[CHILD_HEADER];
+    if (!read_all(header, sizeof header))
+        return 1;
+    struct reader in = reader_of(header, sizeof header);
+    uint32_t magic = reader_u32(&in), seconds = reader_u32(&in);
+    c.memory = reader_u64(&in);
+    c.fuel = reader_u64(&in);
+    c.nodes = reader_u64(&in);
+    uint64_t size = reader_u64(&in);
+    if (magic != CHILD_MAGIC)
+        return 1;
+    if (!sandbox_enter(2 * c.memory + size, seconds, &c.error) || !start(&c) || !sandbox_seal(&c.error))
+        return answer_error(&c.error);
+    buffer_reserve(&r.body, size);
+    r.body.size = size;
+    if (!read_all(r.body.bytes, size))
+        return 1;
+    int status = lua_cpcall(c.lua, serve, &r);
+    if (status) {
+        adopt(&c, status);
+        return answer_error(&c.error);
+    }
+    return answer(&c, &r.reply);
+}
+
+int script_child_main(void)
+{
+    _exit(child_run()); /* no exit handlers: nothing to flush, and what they would call is forbidden */
+}
