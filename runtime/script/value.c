@@ -154,7 +154,7 @@ static json_t *read_text(struct reader *in, struct error *err)
 {
     uint32_t size = reader_u32(in);
     const uint8_t *bytes = reader_bytes(in, size);
-    if (!bytes)
+    if (!bytes || !in->ok)
         return fail(err, ERROR_TRUNCATED, "text is cut off");
     json_t *text = json_stringn((const char *)bytes, size);
     return text ? text : fail(err, ERROR_SYNTAX, "text is not UTF-8");
@@ -163,7 +163,7 @@ static json_t *read_text(struct reader *in, struct error *err)
 static json_t *read_list(struct reader *in, int depth, struct error *err)
 {
     uint32_t count = reader_u32(in);
-    if (count > reader_left(in))
+    if (!in->ok || count > reader_left(in))
         return fail(err, ERROR_TRUNCATED, "a list is cut off");
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -179,7 +179,7 @@ static json_t *read_list(struct reader *in, int depth, struct error *err)
 static json_t *read_map(struct reader *in, int depth, struct error *err)
 {
     uint32_t count = reader_u32(in);
-    if (count > reader_left(in) / 5)
+    if (!in->ok || count > reader_left(in) / 5)
         return fail(err, ERROR_TRUNCATED, "a map is cut off");
     json_t *map = json_object();
     for (uint32_t i = 0; i < count; i++) {
