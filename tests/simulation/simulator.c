@@ -621,13 +621,13 @@ static void step_node(struct sim *s, int i, enum event_kind kind, json_t *body)
         trainer_step(n->trainer, &event, &actions);
     /* A crash falls between any two actions. */
     size_t until = actions.count;
-    bool dies = faulty(s, s->set->crash);
+    bool dies = (!n->syncer || json_object_size(n->disk)) && faulty(s, s->set->crash);
     if (dies)
         until = (size_t)below(s, (int64_t)actions.count + 1);
     for (size_t k = 0; k < until; k++) {
         if (s->trace && actions.list[k].kind != ACTION_TIMER) {
             char *text = json_dumps(actions.list[k].body, JSON_COMPACT);
-            printf("%8lld %s %s %.2000s\n", (long long)s->now, n->did, action_name(actions.list[k].kind), text ? text : "null");
+            printf("%8lld %s %s %.400s\n", (long long)s->now, n->did, action_name(actions.list[k].kind), text ? text : "null");
             free(text);
         }
         perform(s, i, &actions.list[k]);

@@ -1,12 +1,13 @@
 /* Whole runs under faults and lies, each from one seed (tests/simulation). A failing seed is repeated, with every action printed, by
  *     build/tests/simulation_test SEED
  * RONDO_SEEDS=N runs N mixed seeds instead of the usual few hundred. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "tests/simulation/simulator.h"
 
