@@ -170,21 +170,29 @@ static void deliver(struct sim *s, int node, json_t *message)
 static json_t *sim_sign(void *context, const char *type, json_t *payload, struct error *err)
 {
     struct sim *s = context;
-    char key[256], cid[CID_TEXT];
-    const char *did = value_text(payload, "signer");
-    int node = find_node(s, did);
+    char cid[CID_TEXT];
     (void)err;
     value_cid(payload, cid);
     json_object_set(s->documents, cid, payload);
-    if (node >= 0 && !s->nodes[node].liar && strcmp(type, "challenge") && strcmp(type, "equivocation")) {
-        snprintf(key, sizeof key, "%s/%s/%lld/%lld/%s", did, type, (long long)value_integer(payload, "round"),
-                 (long long)value_integer(payload, "view"), value_text(payload, "phase"));
-        const json_t *known = json_object_get(s->signed_by, key);
-        if (known && strcmp(json_string_value(known), cid) && !s->nodes[node].wiped)
-            fail(s, "%s signed two statements: %s", did, key);
-        json_object_set_new(s->signed_by, key, json_string(cid));
-    }
     return json_pack("{sssO}", "type", type, "payload", payload);
+}
+
+/* A statement that leaves its signer: what a crash kept from being sent was never said. */
+static void note_statement(struct sim *s, const struct node *from, const json_t *envelope)
+{
+    const json_t *payload = json_object_get(envelope, "payload");
+    const char *type = value_text(envelope, "type");
+    char key[256], cid[CID_TEXT];
+    if (from->liar || from->wiped || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") ||
+        !strcmp(type, "equivocation"))
+        return;
+    value_cid(payload, cid);
+    snprintf(key, sizeof key, "%s/%s/%lld/%lld/%s", from->did, type, (long long)value_integer(payload, "round"),
+             (long long)value_integer(payload, "view"), value_text(payload, "phase"));
+    const json_t *known = json_object_get(s->signed_by, key);
+    if (known && strcmp(json_string_value(known), cid))
+        fail(s, "%s signed two statements: %s", from->did, key);
+    json_object_set_new(s->signed_by, key, json_string(cid));
 }
 
 static json_t *sim_open(void *context, const json_t *envelope, char type[32], struct error *err)
@@ -491,6 +499,7 @@ static void send_message(struct sim *s, int from, const json_t *body)
     struct node *n = &s->nodes[from];
     size_t i;
     store_message(n, message);
+    json_array_foreach(json_object_get(message, "documents"), i, did) note_statement(s, n, did);
     json_array_foreach(json_object_get(body, "to"), i, did)
     {
         int to = find_node(s, json_string_value(did));
