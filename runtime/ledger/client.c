@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "runtime/doc/canonical.h"
 #include "runtime/doc/cid.h"
 #include "runtime/ledger/wire.h"
 
@@ -340,7 +341,8 @@ static void client_account(struct ledger *ledger, struct address address, struct
 static void client_events(struct ledger *ledger, const struct hash *run, uint64_t from, uint64_t to, struct ledger_then then)
 {
     char hash[HASH_TEXT];
-    json_t *params = json_pack("{s:I, s:I}", "from", (json_int_t)from, "to", (json_int_t)to);
+    json_t *params =
+        json_pack("{s:I, s:I}", "from", (json_int_t)from, "to", (json_int_t)(to < CANONICAL_INTEGER ? to : CANONICAL_INTEGER));
 
     if (run)
         json_object_set_new(params, "run", json_string(hash_hex(*run, hash)));
