@@ -409,6 +409,8 @@ bool ledger_local_add(struct ledger_local *l, const void *bytes, size_t size, st
 
 static void waiting_drop(struct ledger_local *l, size_t count)
 {
+    if (!count)
+        return;
     for (size_t i = 0; i < count; i++)
         buffer_free(&l->waiting[i].bytes);
     l->waiting_count -= count;
