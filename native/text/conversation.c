@@ -1,0 +1,347 @@
+#include "native/text/conversation.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "native/text/conversation_shape.h"
+#include "native/text/conversation_turn.h"
+
+static const struct {
+    const char *name, *text;
+} DROPS[CONVERSATION_DROPS] = {
+    [CONVERSATION_TOO_LONG] = { "too_long", "more tokens than the context: shorten the conversation or raise the context" },
+    [CONVERSATION_TOOLS_NOT_PRINTED] = { "tools_not_printed", "the chat template does not print the tools: name one that does, "
+                                                              "as chatml_tools.jinja" },
+    [CONVERSATION_CALLS_NOT_PRINTED] = { "calls_not_printed",
+                                         "the chat template does not print the tool calls: name one that does, as "
+                                         "chatml_tools.jinja" },
+    [CONVERSATION_NOTHING_TRAINED] = { "nothing_trained", "no assistant turn with text: add one or leave the row out" },
+    [CONVERSATION_TEMPLATE_RAISED] = { "template_raised", "the chat template refuses the row: change the row or the template" },
+    [CONVERSATION_NO_TURN] = { "no_turn",
+                               "the turn cannot be told from the text around it: use a template with generation blocks" },
+    [CONVERSATION_NO_END] = { "no_end", "the chat template prints no special token at the turn's end: use one that does" },
+};
+
+const char *conversation_drop_name(enum conversation_drop reason)
+{
+    return DROPS[reason].name;
+}
+
+const char *conversation_drop_text(enum conversation_drop reason)
+{
+    return DROPS[reason].text;
+}
+
+void examples_free(struct examples *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].ids);
+        free(list->items[i].weights);
+        free(list->items[i].text);
+    }
+    free(list->items);
+    *list = (struct examples){ 0 };
+}
+
+static struct example *example_add(struct examples *list)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? list->capacity * 2 : 16;
+        list->items = reallocarray(list->items, list->capacity, sizeof *list->items);
+        if (!list->items)
+            abort();
+    }
+
+    struct example *e = &list->items[list->count++];
+
+    *e = (struct example){ 0 };
+    return e;
+}
+
+/* Drops what was added after `count`. */
+static void examples_cut(struct examples *list, size_t count)
+{
+    while (list->count > count) {
+        struct example *e = &list->items[--list->count];
+
+        free(e->ids);
+        free(e->weights);
+        free(e->text);
+    }
+}
+
+static void drop(struct conversation_counts *counts, enum conversation_drop reason, uint32_t line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void drop(struct conversation_counts *counts, enum conversation_drop reason, uint32_t line, const char *format, ...)
+{
+    va_list arguments;
+
+    counts->dropped[reason]++;
+    if (counts->first[reason].line)
+        return;
+    counts->first[reason].line = line;
+    va_start(arguments, format);
+    vsnprintf(counts->first[reason].detail, sizeof counts->first[reason].detail, format, arguments);
+    va_end(arguments);
+}
+
+/* Takes the ids of `tokens` over. */
+static void example_fill(struct example *e, struct tokens *tokens, const char *text, size_t size, uint32_t line, size_t turn)
+{
+    e->ids = tokens->ids;
+    e->count = tokens->count;
+    e->weights = calloc(tokens->count + 1, sizeof *e->weights);
+    e->text = malloc(size + 1);
+    if (!e->weights || !e->text)
+        abort();
+    if (size)
+        memcpy(e->text, text, size);
+    e->text[size] = 0;
+    e->size = size;
+    e->line = line;
+    e->turn = (uint32_t)turn;
+    tokens->ids = NULL;
+    tokens_free(tokens);
+}
+
+/* ---- text ---- */
+
+static void count_example(struct conversation_counts *counts, const struct example *e)
+{
+    counts->examples++;
+    counts->tokens += e->count;
+    for (size_t i = 0; i < e->count; i++)
+        counts->trained += e->weights[i] > 0;
+}
+
+static bool text_example(const struct conversation_format *format, const json_t *text, uint32_t line, struct examples *out,
+                         struct error *err)
+{
+    struct tokens tokens = { 0 };
+
+    if (!json_is_string(text))
+        return error_set(err, ERROR_TYPE, NULL, "not a text") || error_at(err, "text");
+    if (!tokenizer_encode(format->tokenizer, json_string_value(text), json_string_length(text), true, &tokens, err)) {
+        tokens_free(&tokens);
+        return error_at(err, "text");
+    }
+
+    struct example *e = example_add(out);
+
+    example_fill(e, &tokens, json_string_value(text), json_string_length(text), line, 0);
+    e->trained_end = e->size;
+    for (size_t i = 0; i < e->count; i++)
+        e->weights[i] = 1;
+    return true;
+}
+
+static bool part_fits(const json_t *part, struct error *err)
+{
+    const json_t *weight = json_array_get(part, 1);
+
+    if (!json_is_array(part) || json_array_size(part) != 2 || !json_is_string(json_array_get(part, 0)) || !json_is_number(weight))
+        return error_set(err, ERROR_TYPE, "[\"text\", weight]", "not a text and a weight");
+    if (!(json_number_value(weight) >= 0 && json_number_value(weight) <= 1))
+        return error_set(err, ERROR_RANGE, NULL, "a weight outside 0 to 1");
+    return true;
+}
+
+/* Each part is tokenised alone, so that its weight is that of whole tokens. */
+static bool parts_example(const struct conversation_format *format, const json_t *parts, uint32_t line, struct examples *out,
+                          struct error *err)
+{
+    struct tokens tokens = { 0 };
+    struct buffer text = { 0 };
+    float *weights = NULL;
+    size_t capacity = 0;
+    bool ok = json_is_array(parts) || error_set(err, ERROR_TYPE, NULL, "not a list") || error_at(err, "parts");
+
+    for (size_t i = 0; ok && i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i), *words = json_array_get(part, 0);
+        size_t first = tokens.count;
+
+        ok = (part_fits(part, err) &&
+              tokenizer_encode(format->tokenizer, json_string_value(words), json_string_length(words), true, &tokens, err)) ||
+             error_at(err, "parts[%zu]", i);
+        if (!ok)
+            break;
+        buffer_add(&text, json_string_value(words), json_string_length(words));
+        if (tokens.count > capacity) {
+            capacity = tokens.count * 2;
+            weights = reallocarray(weights, capacity, sizeof *weights);
+            if (!weights)
+                abort();
+        }
+        for (; first < tokens.count; first++)
+            weights[first] = (float)json_number_value(json_array_get(part, 1));
+    }
+    if (ok) {
+        struct example *e = example_add(out);
+
+        example_fill(e, &tokens, (const char *)text.bytes, text.size, line, 0);
+        e->trained_end = e->size;
+        for (size_t i = 0; i < e->count; i++)
+            e->weights[i] = weights[i];
+    }
+    free(weights);
+    tokens_free(&tokens);
+    buffer_free(&text);
+    return ok;
+}
+
+/* ---- turns ---- */
+
+static bool is_assistant(const json_t *message)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+
+    return role && !strcmp(role, "assistant");
+}
+
+/* The tokens of a turn with its context; `end` is cut to the last special token of the turn. */
+static enum turn_result turn_tokens(const struct conversation_format *format, struct turn *turn, struct tokens *tokens,
+                                    struct error *err)
+{
+    size_t last = SIZE_MAX;
+
+    if (!tokenizer_encode(format->tokenizer, (const char *)turn->text.bytes, turn->text.size, true, tokens, err))
+        return TURN_FAULT;
+    for (size_t i = 0; i < tokens->count; i++)
+        if (tokens->ends[i] > turn->start && tokens->ends[i] <= turn->end &&
+            tokenizer_is_special(format->tokenizer, tokens->ids[i]))
+            last = i;
+    if (last == SIZE_MAX || !turn_is_blank(turn, tokens->ends[last], turn->end))
+        return TURN_NO_END;
+    tokens->count = last + 1;
+    turn->end = tokens->ends[last];
+    return TURN_OK;
+}
+
+static bool turn_example(const struct conversation_format *format, struct turn *turn, uint32_t line, size_t index,
+                         struct examples *out, struct conversation_counts *counts, enum turn_result *result, struct error *err)
+{
+    struct tokens tokens = { 0 };
+
+    *result = turn_tokens(format, turn, &tokens, err);
+    if (*result == TURN_OK && tokens.count > format->context) {
+        drop(counts, CONVERSATION_TOO_LONG, line, "messages[%zu]: %zu tokens, context %zu", index, tokens.count, format->context);
+    } else if (*result == TURN_OK) {
+        struct example *e = example_add(out);
+        size_t count = tokens.count;
+        uint32_t *ends = tokens.ends;
+
+        tokens.ends = NULL;
+        example_fill(e, &tokens, (const char *)turn->text.bytes, turn->end, line, index);
+        e->trained_start = turn->start;
+        e->trained_end = turn->end;
+        for (size_t i = 0; i < count; i++)
+            e->weights[i] = (i ? ends[i - 1] : 0) >= turn->start;
+        free(ends);
+    }
+    tokens_free(&tokens);
+    return *result != TURN_FAULT;
+}
+
+static const enum conversation_drop REASONS[] = {
+    [TURN_RAISED] = CONVERSATION_TEMPLATE_RAISED,
+    [TURN_NO_PLACE] = CONVERSATION_NO_TURN,
+    [TURN_TOOLS_NOT_PRINTED] = CONVERSATION_TOOLS_NOT_PRINTED,
+    [TURN_CALLS_NOT_PRINTED] = CONVERSATION_CALLS_NOT_PRINTED,
+    [TURN_EMPTY] = CONVERSATION_NOTHING_TRAINED,
+    [TURN_NO_END] = CONVERSATION_NO_END,
+};
+
+/* All assistant turns of a row. What is wrong with one drops the row, but for length. */
+static bool turn_examples(const struct conversation_format *format, const json_t *row, uint32_t line, struct examples *out,
+                          struct conversation_counts *counts, struct error *err)
+{
+    const json_t *messages = json_object_get(row, "messages");
+    size_t before = out->count, turns = 0;
+
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        struct turn turn = { 0 };
+        struct error why = { 0 };
+
+        if (!is_assistant(json_array_get(messages, i)))
+            continue;
+        turns++;
+
+        enum turn_result result = turn_render(format, row, i, &turn, &why);
+        bool ok = result != TURN_OK || turn_example(format, &turn, line, i, out, counts, &result, err);
+
+        turn_free(&turn);
+        if (!ok)
+            return error_at(err, "messages[%zu]", i);
+        if (result != TURN_OK) {
+            examples_cut(out, before);
+            if (why.message[0])
+                drop(counts, REASONS[result], line, "messages[%zu]: template %s: %.120s", i, why.place, why.message);
+            else
+                drop(counts, REASONS[result], line, "messages[%zu]", i);
+            return true;
+        }
+    }
+    if (!turns)
+        drop(counts, CONVERSATION_NOTHING_TRAINED, line, "messages: no assistant turn");
+    return true;
+}
+
+/* ---- rows ---- */
+
+static bool row_examples(const struct conversation_format *format, const json_t *row, uint32_t line, struct examples *out,
+                         struct conversation_counts *counts, struct error *err)
+{
+    const json_t *text = json_object_get(row, "text"), *parts = json_object_get(row, "parts");
+
+    if ((text != NULL) + (parts != NULL) + (json_object_get(row, "messages") != NULL) > 1)
+        return error_set(err, ERROR_CONFLICT, NULL, "more than one of messages, text and parts");
+    if (text)
+        return text_example(format, text, line, out, err);
+    if (parts)
+        return parts_example(format, parts, line, out, err);
+    if (!conversation_shape(row, err))
+        return false;
+    if (!format->template)
+        return error_set(err, ERROR_MISSING, "name a chat template in the run",
+                         "a conversation, and there is no chat template") ||
+               error_at(err, "messages");
+    return turn_examples(format, row, line, out, counts, err);
+}
+
+bool conversation_examples(const struct conversation_format *format, const struct rows *rows, size_t index, struct examples *out,
+                           struct conversation_counts *counts, struct error *err)
+{
+    json_t *row = rows_read(rows, index, err);
+    uint32_t line = rows->rows[index].line;
+    size_t before = out->count;
+
+    if (!row)
+        return false;
+
+    bool ok = row_examples(format, row, line, out, counts, err);
+
+    json_decref(row);
+    if (!ok) {
+        examples_cut(out, before);
+        return error_at(err, "%s:%u", rows->name, line);
+    }
+    counts->rows++;
+    for (size_t i = before; i < out->count; i++)
+        count_example(counts, &out->items[i]);
+    return true;
+}
+
+bool conversation_prompt(const struct conversation_format *format, const json_t *conversation, struct tokens *tokens,
+                         struct error *err)
+{
+    struct buffer text = { 0 };
+    bool ok = conversation_shape(conversation, err) &&
+              turn_prompt(format, conversation, json_array_size(json_object_get(conversation, "messages")), &text, err) &&
+              tokenizer_encode(format->tokenizer, (const char *)text.bytes, text.size, true, tokens, err);
+
+    buffer_free(&text);
+    return ok;
+}

@@ -1,0 +1,232 @@
+#include "native/text/conversation_turn.h"
+
+#include <string.h>
+
+/* What differs from a plain rendering of a row's first messages. */
+enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, WITHOUT_CALLS, WITHOUT_ARGUMENTS };
+
+/* The last message without its calls, or with calls of no arguments. */
+static json_t *message_changed(const json_t *message, enum variant variant)
+{
+    json_t *changed = json_deep_copy(message), *calls = json_object_get(changed, "tool_calls");
+
+    if (variant == WITHOUT_CALLS) {
+        json_object_del(changed, "tool_calls");
+        if (!json_is_string(json_object_get(changed, "content")))
+            json_object_set_new(changed, "content", json_string(""));
+    }
+    for (size_t i = 0; variant == WITHOUT_ARGUMENTS && i < json_array_size(calls); i++)
+        json_object_set_new(json_object_get(json_array_get(calls, i), "function"), "arguments", json_string("{}"));
+    return changed;
+}
+
+static json_t *context_of(const struct conversation_format *format, const json_t *row, size_t count, enum variant variant)
+{
+    json_t *context = json_object(), *messages = json_array(), *tools = json_object_get(row, "tools");
+    const json_t *all = json_object_get(row, "messages");
+
+    if (format->variables)
+        json_object_update(context, (json_t *)format->variables);
+    for (size_t i = 0; i < count; i++)
+        if (i + 1 == count && variant >= WITHOUT_CALLS)
+            json_array_append_new(messages, message_changed(json_array_get(all, i), variant));
+        else
+            json_array_append(messages, json_array_get(all, i));
+    if (json_array_size(tools) == 0 || variant == WITHOUT_TOOLS)
+        json_object_set_new(context, "tools", json_null());
+    else
+        json_object_set(context, "tools", tools);
+    json_object_set_new(context, "messages", messages);
+    json_object_set_new(context, "documents", json_null());
+    json_object_set_new(context, "add_generation_prompt", json_boolean(variant == WITH_PROMPT));
+    return context;
+}
+
+static bool render(const struct conversation_format *format, const json_t *row, size_t count, enum variant variant,
+                   struct template_output *out, struct error *err)
+{
+    json_t *context = context_of(format, row, count, variant);
+    bool ok = template_render(format->template, context, &format->options, out, err);
+
+    json_decref(context);
+    return ok;
+}
+
+static bool starts_with(const struct buffer *text, size_t at, const void *bytes, size_t size)
+{
+    return text->size - at >= size && (!size || !memcmp(text->bytes + at, bytes, size));
+}
+
+/* Non-overlapping places of `name`. */
+static size_t occurrences(const struct buffer *text, const char *name)
+{
+    const uint8_t *at = text->bytes, *end = at + text->size;
+    size_t count = 0, size = strlen(name);
+
+    while (at && at < end && (at = memmem(at, (size_t)(end - at), name, size))) {
+        count++;
+        at += size;
+    }
+    return count;
+}
+
+static const char *function_name(const json_t *item)
+{
+    return json_string_value(json_object_get(json_object_get(item, "function"), "name"));
+}
+
+/* Every tool's name comes up more often with the tools than without. */
+static enum turn_result check_tools(const struct conversation_format *format, const json_t *row, size_t count,
+                                    const struct buffer *text, struct error *why)
+{
+    const json_t *tools = json_object_get(row, "tools");
+    struct template_output bare = { 0 };
+    enum turn_result result = TURN_OK;
+
+    if (json_array_size(tools) == 0)
+        return TURN_OK;
+    if (!render(format, row, count, WITHOUT_TOOLS, &bare, why))
+        return TURN_RAISED;
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const char *name = function_name(json_array_get(tools, i));
+
+        if (occurrences(text, name) <= occurrences(&bare.text, name))
+            result = TURN_TOOLS_NOT_PRINTED;
+    }
+    template_output_free(&bare);
+    return result;
+}
+
+/* Every call's name, and its arguments if it has any, change what is printed. */
+static enum turn_result check_calls(const struct conversation_format *format, const json_t *row, size_t count,
+                                    const struct buffer *text, struct error *why)
+{
+    const json_t *calls = json_object_get(json_array_get(json_object_get(row, "messages"), count - 1), "tool_calls");
+    struct template_output bare = { 0 };
+    enum turn_result result = TURN_OK;
+    bool arguments = false;
+
+    if (json_array_size(calls) == 0)
+        return TURN_OK;
+    if (!render(format, row, count, WITHOUT_CALLS, &bare, why))
+        return TURN_RAISED;
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i), *given = json_object_get(json_object_get(call, "function"), "arguments");
+        const char *words = json_string_value(given);
+
+        if (occurrences(text, function_name(call)) <= occurrences(&bare.text, function_name(call)))
+            result = TURN_CALLS_NOT_PRINTED;
+        arguments |= words ? strcmp(words, "{}") != 0 : json_object_size(given) > 0;
+    }
+    template_output_free(&bare);
+    if (result != TURN_OK || !arguments)
+        return result;
+    if (!render(format, row, count, WITHOUT_ARGUMENTS, &bare, why))
+        return TURN_RAISED;
+    if (bare.text.size == text->size && starts_with(text, 0, bare.text.bytes, bare.text.size))
+        result = TURN_CALLS_NOT_PRINTED;
+    template_output_free(&bare);
+    return result;
+}
+
+/* The generation prompt: what add_generation_prompt adds to messages [0, count). */
+static bool generation_prompt(const struct conversation_format *format, const json_t *row, size_t count,
+                              const struct buffer *prompt, size_t *at)
+{
+    struct template_output plain = { 0 };
+    bool ok = render(format, row, count, PLAIN, &plain, NULL) && starts_with(prompt, 0, plain.text.bytes, plain.text.size);
+
+    *at = plain.text.size;
+    template_output_free(&plain);
+    return ok;
+}
+
+/* Where the prompt is no prefix: the message's generation block, or its span after the generation prompt. */
+static bool find_by_span(const struct conversation_format *format, const json_t *row, size_t index, const struct buffer *prompt,
+                         const struct template_output *full, struct turn *turn)
+{
+    size_t at;
+
+    for (size_t i = 0; i < full->generation_count; i++)
+        if (full->generation[i].message == index && full->generation[i].end > full->generation[i].start) {
+            turn->start = full->generation[i].start;
+            turn->end = full->generation[i].end;
+            return true;
+        }
+    if (!generation_prompt(format, row, index, prompt, &at))
+        return false;
+    for (size_t i = 0; i < full->message_count; i++)
+        if (full->messages[i].message == index &&
+            starts_with(&full->text, full->messages[i].start, prompt->bytes + at, prompt->size - at)) {
+            turn->start = full->messages[i].start + prompt->size - at;
+            turn->end = full->messages[i].end;
+            return turn->start <= turn->end;
+        }
+    return false;
+}
+
+static enum turn_result find_turn(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn,
+                                  struct error *why)
+{
+    struct template_output prompt = { 0 }, full = { 0 };
+    enum turn_result result = TURN_OK;
+
+    if (!render(format, row, index, WITH_PROMPT, &prompt, why))
+        return TURN_RAISED;
+    if (!render(format, row, index + 1, PLAIN, &full, why)) {
+        template_output_free(&prompt);
+        return TURN_RAISED;
+    }
+    if (starts_with(&full.text, 0, prompt.text.bytes, prompt.text.size)) {
+        turn->start = prompt.text.size;
+        turn->end = full.text.size;
+    } else if (!find_by_span(format, row, index, &prompt.text, &full, turn)) {
+        result = TURN_NO_PLACE;
+    }
+    turn->text = full.text;
+    full.text = (struct buffer){ 0 };
+    template_output_free(&prompt);
+    template_output_free(&full);
+    return result;
+}
+
+enum turn_result turn_render(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn,
+                             struct error *why)
+{
+    enum turn_result result = find_turn(format, row, index, turn, why);
+
+    if (result == TURN_OK)
+        result = check_tools(format, row, index + 1, &turn->text, why);
+    if (result == TURN_OK)
+        result = check_calls(format, row, index + 1, &turn->text, why);
+    if (result == TURN_OK && turn_is_blank(turn, turn->start, turn->end))
+        result = TURN_EMPTY;
+    return result;
+}
+
+void turn_free(struct turn *turn)
+{
+    buffer_free(&turn->text);
+}
+
+bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,
+                 struct error *err)
+{
+    struct template_output out = { 0 };
+
+    if (!format->template)
+        return error_set(err, ERROR_MISSING, NULL, "there is no chat template");
+    if (!render(format, row, count, WITH_PROMPT, &out, err))
+        return error_at(err, "chat template");
+    buffer_add(text, out.text.bytes, out.text.size);
+    template_output_free(&out);
+    return true;
+}
+
+bool turn_is_blank(const struct turn *turn, size_t start, size_t end)
+{
+    for (size_t i = start; i < end; i++)
+        if (!memchr(" \t\r\n", turn->text.bytes[i], 4))
+            return false;
+    return true;
+}

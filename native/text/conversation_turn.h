@@ -1,0 +1,40 @@
+/* conversation_turn.h - the text of one assistant turn, and which part of it the assistant said.
+ *
+ *     prompt:  messages [0, k) with the generation prompt      <user> hi <end> <assistant>
+ *     full:    messages [0, k]                                 <user> hi <end> <assistant> yo <end>
+ *                                                                                          ^start  ^end
+ */
+#ifndef RONDO_TEXT_CONVERSATION_TURN_H
+#define RONDO_TEXT_CONVERSATION_TURN_H
+
+#include "native/text/conversation.h"
+
+struct turn {
+    struct buffer text;
+    size_t start, end; /* bytes that the turn is; what follows the end token is still in it */
+};
+
+enum turn_result {
+    TURN_OK,
+    TURN_FAULT, /* `err` says what */
+    TURN_RAISED,
+    TURN_NO_PLACE,
+    TURN_TOOLS_NOT_PRINTED,
+    TURN_CALLS_NOT_PRINTED,
+    TURN_EMPTY,
+    TURN_NO_END,
+};
+
+/* Message `index` of a row whose shape fits. `why` has the template's message if it raised. */
+enum turn_result turn_render(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn,
+                             struct error *why);
+void turn_free(struct turn *turn);
+
+/* Messages [0, count) with the generation prompt, appended to `text`. */
+bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,
+                 struct error *err);
+
+/* Whether bytes [start, end) are white space only. */
+bool turn_is_blank(const struct turn *turn, size_t start, size_t end);
+
+#endif

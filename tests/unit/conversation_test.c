@@ -1,0 +1,343 @@
+#include "native/text/conversation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "native/base/file.h"
+#include "native/base/json.h"
+
+struct world {
+    struct tokenizer *tokenizer;
+    struct template *template;
+    struct conversation_format format;
+    struct rows rows;
+    struct examples examples;
+    struct conversation_counts counts;
+    struct error err;
+};
+
+static void open_world(struct world *w, const char *template, const char *data)
+{
+    struct buffer source = { 0 };
+
+    *w = (struct world){ 0 };
+    w->tokenizer = tokenizer_read_file(RONDO_SOURCE "/models/pocket/tokenizer.json", &w->err);
+    assert_non_null(w->tokenizer);
+    if (strchr(template, '{'))
+        buffer_add_text(&source, template);
+    else
+        assert_true(file_read(template, 1 << 20, &source, &w->err));
+    w->template = template_new((const char *)source.bytes, source.size, &w->err);
+    assert_non_null(w->template);
+    buffer_free(&source);
+    w->format = (struct conversation_format){ .tokenizer = w->tokenizer, .template = w->template, .context = 4096 };
+    assert_true(rows_of(&w->rows, "data.jsonl", data, strlen(data), &w->err));
+}
+
+static void close_world(struct world *w)
+{
+    examples_free(&w->examples);
+    rows_free(&w->rows);
+    template_free(w->template);
+    tokenizer_free(w->tokenizer);
+}
+
+static bool read_all(struct world *w)
+{
+    for (size_t i = 0; i < w->rows.count; i++)
+        if (!conversation_examples(&w->format, &w->rows, i, &w->examples, &w->counts, &w->err))
+            return false;
+    return true;
+}
+
+/* The text of the tokens with a weight. */
+static void assert_trained(const struct world *w, const struct example *e, const char *want)
+{
+    struct buffer got = { 0 };
+
+    for (size_t i = 0; i < e->count; i++)
+        if (e->weights[i] > 0)
+            assert_true(tokenizer_decode(w->tokenizer, e->ids + i, 1, true, &got, NULL));
+    assert_string_equal(buffer_text(&got), want);
+    buffer_free(&got);
+}
+
+#define POCKET RONDO_SOURCE "/models/pocket/chat_template.jinja"
+#define TOOLS  RONDO_SOURCE "/scripts/runs/chatml_tools.jinja"
+#define WEATHER                                                                                                                  \
+    "{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"description\":\"Get the "                                   \
+    "weather\",\"parameters\":{\"type\":"                                                                                        \
+    "\"object\",\"properties\":{\"city\":{\"type\":\"string\"},\"day\":{\"type\":\"string\"}}}}}"
+#define RENT                                                                                                                     \
+    "{\"type\":\"function\",\"function\":{\"name\":\"rent_gpu\",\"description\":\"Rent a GPU\",\"parameters\":{\"type\":"        \
+    "\"object\",\"properties\":{\"model\":{\"type\":\"string\"},\"hours\":{\"type\":\"number\"}}}}}"
+#define CALL                                                                                                                     \
+    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\",\"function\":{\"name\":\"rent_gpu\","       \
+    "\"arguments\":\"{\\\"model\\\": \\\"EA\\\", \\\"hours\\\":  1}\"}}]}"
+
+static void the_pocket_template_prints_the_corpus_notation(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, POCKET,
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"Rent it\"}," CALL
+               ",{\"role\":\"tool\",\"content\":\"{\\\"result\\\": 94}\"},{\"role\":\"assistant\",\"content\":\"The result is "
+               "94.\"}],\"tools\":[" WEATHER "," RENT "]}\n");
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 2);
+    assert_string_equal(
+        w.examples.items[1].text,
+        "<|im_start|>system\nTools: [{\"name\": \"get_weather\", \"description\": \"Get the weather\", \"parameters\": "
+        "{\"city\": "
+        "\"string\", \"day\": \"string\"}}, {\"name\": \"rent_gpu\", \"description\": \"Rent a GPU\", \"parameters\": "
+        "{\"model\": "
+        "\"string\", \"hours\": \"number\"}}]<|im_end|>\n<|im_start|>user\nRent it<|im_end|>\n<|im_start|>assistant\n"
+        "<tool_call>{\"name\": \"rent_gpu\", \"arguments\": {\"model\": \"EA\", \"hours\":  1}}</tool_call><|im_end|>\n"
+        "<|im_start|>tool\n{\"result\": 94}<|im_end|>\n<|im_start|>assistant\nThe result is 94.<|im_end|>");
+    assert_trained(
+        &w, &w.examples.items[0],
+        "<tool_call>{\"name\": \"rent_gpu\", \"arguments\": {\"model\": \"EA\", \"hours\":  1}}</tool_call><|im_end|>");
+    assert_trained(&w, &w.examples.items[1], "The result is 94.<|im_end|>");
+    assert_int_equal(w.counts.rows, 1);
+    assert_int_equal(w.counts.examples, 2);
+    close_world(&w);
+}
+
+/* The issue's example line: tools without description or parameters, a system message. */
+static void the_example_line_becomes_two_examples(void **state)
+{
+    static const char line[] =
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"You are a procurement agent.\"},{\"role\":\"user\",\"content\":\"Rent "
+        "one GPU for two hours at the index "
+        "price.\"},{\"role\":\"assistant\",\"tool_calls\":[{\"type\":\"function\",\"function\":{"
+        "\"name\":\"get_price_index\",\"arguments\":\"{\\\"class\\\": "
+        "\\\"workstation\\\"}\"}}]},{\"role\":\"tool\",\"content\":\"{"
+        "\\\"price\\\": \\\"...\\\"}\"},{\"role\":\"assistant\",\"content\":\"Booked at the index "
+        "price.\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"get_price_index\"}}]}";
+    static const char *const templates[] = { POCKET, TOOLS };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct world w;
+
+        open_world(&w, templates[i], line);
+        assert_true(read_all(&w));
+        assert_int_equal(w.examples.count, 2);
+        assert_int_equal(w.examples.items[0].turn, 2);
+        assert_trained(
+            &w, &w.examples.items[0],
+            "<tool_call>{\"name\": \"get_price_index\", \"arguments\": {\"class\": \"workstation\"}}</tool_call><|im_end|>");
+        assert_trained(&w, &w.examples.items[1], "Booked at the index price.<|im_end|>");
+        assert_memory_equal(w.examples.items[0].text, "<|im_start|>system\nYou are a procurement agent.\n", 48);
+        close_world(&w);
+    }
+}
+
+/* Ids are those of the whole text, and the prompt is where the trained part begins. */
+static void ids_are_those_of_the_whole_text(void **state)
+{
+    struct world w;
+    struct tokens whole = { 0 }, prompt = { 0 };
+
+    (void)state;
+    open_world(&w, POCKET, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"yo\"}]}");
+    assert_true(read_all(&w));
+
+    const struct example *e = &w.examples.items[0];
+    json_t *start = json_pack("{s:[{s:s,s:s}]}", "messages", "role", "user", "content", "hi");
+
+    assert_true(tokenizer_encode(w.tokenizer, e->text, e->size, true, &whole, &w.err));
+    assert_int_equal(whole.count, e->count);
+    assert_memory_equal(whole.ids, e->ids, e->count * 4);
+    assert_true(conversation_prompt(&w.format, start, &prompt, &w.err));
+    for (size_t i = 0; i < e->count; i++)
+        assert_true((e->weights[i] > 0) == (i >= prompt.count));
+    json_decref(start);
+    tokens_free(&whole);
+    tokens_free(&prompt);
+    close_world(&w);
+}
+
+static void drops(const char *template, const char *data, size_t context, enum conversation_drop reason, const char *detail)
+{
+    struct world w;
+
+    open_world(&w, template, data);
+    w.format.context = context;
+    assert_true(read_all(&w));
+    if (w.counts.dropped[reason] != 1)
+        fail_msg("%s: not dropped as %s", data, conversation_drop_name(reason));
+    assert_int_equal(w.examples.count, 0);
+    assert_int_equal(w.counts.first[reason].line, 1);
+    if (!strstr(w.counts.first[reason].detail, detail))
+        fail_msg("\"%s\" is not in \"%s\"", detail, w.counts.first[reason].detail);
+    close_world(&w);
+}
+
+#define PLAIN                                                                                                                    \
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or '' }}<|im_end|>\n{% endfor %}"                             \
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+#define HI "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"yo\"}]"
+
+static void sound_rows_that_cannot_be_examples_are_counted_with_their_reason(void **state)
+{
+    (void)state;
+    drops(PLAIN, HI ",\"tools\":[" RENT "]}", 99, CONVERSATION_TOOLS_NOT_PRINTED, "messages[1]");
+    drops(PLAIN, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}," CALL "]}", 99, CONVERSATION_CALLS_NOT_PRINTED,
+          "messages[1]");
+    drops("{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}<|im_end|>{% endfor %}",
+          "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}," CALL "]}", 99, CONVERSATION_CALLS_NOT_PRINTED, "messages[1]");
+    drops(PLAIN, HI "}", 5, CONVERSATION_TOO_LONG, "context 5");
+    drops(PLAIN, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", 99, CONVERSATION_NOTHING_TRAINED,
+          "no assistant turn");
+    drops("{{ messages[0].content }}", HI "}", 99, CONVERSATION_NOTHING_TRAINED, "");
+    drops("{% if messages|length > 1 %}{{ raise_exception('odd roles') }}{% endif %}", HI "}", 99, CONVERSATION_TEMPLATE_RAISED,
+          "odd roles");
+    drops("{% for m in messages %}{{ m.content }};{% endfor %}", HI "}", 99, CONVERSATION_NO_END, "messages[1]");
+    drops("{{ messages|length }}{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}g{% "
+          "endif %}",
+          HI "}", 99, CONVERSATION_NO_TURN, "messages[1]");
+}
+
+/* Templates that rewrite what came before: the interpreter's spans serve. */
+static void a_rewritten_past_is_no_hindrance(void **state)
+{
+    static const char *const templates[] = {
+        "{{ messages|length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}{% if "
+        "add_generation_prompt "
+        "%}<assistant>{% endif %}",
+        "{{ messages|length }}{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content "
+        "}}<|im_end|>{% endgeneration %}{% else %}{{ m.content }}<|im_end|>{% endif %}{% endfor %}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct world w;
+
+        open_world(&w, templates[i], HI "}");
+        assert_true(read_all(&w));
+        assert_int_equal(w.examples.count, 1);
+        assert_trained(&w, &w.examples.items[0], "yo<|im_end|>");
+        close_world(&w);
+    }
+}
+
+static void faults(const char *data, const char *want)
+{
+    struct world w;
+    char text[900];
+
+    open_world(&w, POCKET, data);
+    assert_false(read_all(&w));
+    error_text(&w.err, text, sizeof text);
+    if (strncmp(text, want, strlen(want)))
+        fail_msg("\"%s\" does not begin with \"%s\"", text, want);
+    close_world(&w);
+}
+
+#define USER "{\"role\":\"user\",\"content\":\"a\"}"
+
+static void faults_name_file_line_and_field(void **state)
+{
+    (void)state;
+    faults("\n\n{\"messages\":[" USER ",{\"content\":\"b\"}]}", "data.jsonl:3: messages[1].role: missing");
+    faults("{\"text\":\"ok\"}\n{\"messages\":[}", "data.jsonl:2: column ");
+    faults("[1]", "data.jsonl:1: not an object");
+    faults("{}", "data.jsonl:1: messages: missing");
+    faults("{\"messages\":[]}", "data.jsonl:1: messages: not a list, or empty");
+    faults("{\"messages\":[{\"role\":\"robot\",\"content\":\"\"}]}", "data.jsonl:1: messages[0].role: unknown role \"robot\"");
+    faults("{\"messages\":[{\"role\":7}]}", "data.jsonl:1: messages[0].role: not a text");
+    faults("{\"messages\":[{\"role\":\"user\"}]}", "data.jsonl:1: messages[0].content: missing");
+    faults("{\"messages\":[" USER ",{\"role\":\"assistant\"}]}", "data.jsonl:1: messages[1].content: missing");
+    faults("{\"messages\":[{\"role\":\"user\",\"content\":[]}]}", "data.jsonl:1: messages[0].content: a list of parts");
+    faults("{\"messages\":[" USER ",{\"role\":\"tool\",\"content\":\"x\"}]}",
+           "data.jsonl:1: messages[1]: a result without a call");
+    faults("{\"messages\":[" USER "," CALL ",{\"role\":\"tool\",\"content\":\"x\"},{\"role\":\"tool\",\"content\":\"y\"}]}",
+           "data.jsonl:1: messages[3]: a result without a call");
+    faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"arguments\":\"{}\"}}]}]}",
+           "data.jsonl:1: messages[1].tool_calls[0].function.name: missing");
+    faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"}}]}]}",
+           "data.jsonl:1: messages[1].tool_calls[0].function.arguments: missing");
+    faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{}]}]}",
+           "data.jsonl:1: messages[1].tool_calls[0].function: missing");
+    faults("{\"messages\":[" USER "],\"tools\":[{\"type\":\"retrieval\"}]}", "data.jsonl:1: tools[0].type: only \"function\"");
+    faults("{\"messages\":[" USER "],\"tools\":{}}", "data.jsonl:1: tools: not a list");
+    faults("{\"messages\":[" USER "],\"messages\":[]}", "data.jsonl:1: column ");
+    faults("{\"text\":\"\xff\"}", "data.jsonl:1: column ");
+    faults("{\"text\":1}", "data.jsonl:1: text: not a text");
+    faults("{\"text\":\"a\",\"parts\":[]}", "data.jsonl:1: more than one of");
+    faults("{\"parts\":[[\"a\",1],[\"b\",2]]}", "data.jsonl:1: parts[1]: a weight outside 0 to 1");
+    faults("{\"parts\":[[\"a\"]]}", "data.jsonl:1: parts[0]: not a text and a weight");
+}
+
+static void text_and_weighted_parts_become_tokens_with_weights(void **state)
+{
+    struct world w;
+    struct tokens part = { 0 };
+
+    (void)state;
+    open_world(&w, POCKET,
+               "{\"text\":\"Show the ring\"}\n{\"parts\":[[\"<|im_start|>user\\nhi<|im_end|>\",0.1],[\"\\n\",0],[\"yo\",1]]}\n");
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 2);
+    for (size_t i = 0; i < w.examples.items[0].count; i++)
+        assert_true(w.examples.items[0].weights[i] == 1);
+
+    const struct example *e = &w.examples.items[1];
+
+    assert_true(tokenizer_encode(w.tokenizer, "<|im_start|>user\nhi<|im_end|>", 29, true, &part, NULL));
+    for (size_t i = 0; i < part.count; i++)
+        assert_true(e->ids[i] == part.ids[i] && e->weights[i] == 0.1f);
+    assert_true(e->weights[part.count] == 0);
+    assert_true(e->weights[e->count - 1] == 1);
+    assert_int_equal(e->line, 2);
+    assert_int_equal(w.counts.trained, w.examples.items[0].count + e->count - 1);
+    tokens_free(&part);
+    close_world(&w);
+}
+
+static void the_preview_marks_what_is_trained_and_shows_control_characters(void **state)
+{
+    struct world w;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    open_world(&w, POCKET,
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u001b[2Jb\"},{\"role\":\"assistant\",\"content\":\"yo\"}]}\n"
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n");
+    assert_true(conversation_preview(&w.format, &w.rows, 5, false, out, &w.counts, &w.err));
+    fflush(out);
+    assert_non_null(strstr(text, "a\\x1b[2Jb<|im_end|>\n<|im_start|>assistant\n⟦yo<|im_end|>⟧\n"));
+    assert_non_null(strstr(text, "2 rows, 1 examples"));
+    assert_non_null(strstr(text, "1 dropped, nothing_trained: no assistant turn"));
+    assert_non_null(strstr(text, "data.jsonl:2 messages: no assistant turn"));
+    assert_true(conversation_preview(&w.format, &w.rows, 5, true, out, &w.counts, &w.err));
+    fflush(out);
+    assert_non_null(strstr(text, "\x1b[32myo<|im_end|>\x1b[0m"));
+    fclose(out);
+    free(text);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_pocket_template_prints_the_corpus_notation),
+        cmocka_unit_test(the_example_line_becomes_two_examples),
+        cmocka_unit_test(ids_are_those_of_the_whole_text),
+        cmocka_unit_test(sound_rows_that_cannot_be_examples_are_counted_with_their_reason),
+        cmocka_unit_test(a_rewritten_past_is_no_hindrance),
+        cmocka_unit_test(faults_name_file_line_and_field),
+        cmocka_unit_test(text_and_weighted_parts_become_tokens_with_weights),
+        cmocka_unit_test(the_preview_marks_what_is_trained_and_shows_control_characters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
