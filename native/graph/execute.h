@@ -2,7 +2,7 @@
  *
  *     struct executor *ex = executor_new(g, &(struct executor_options){ .pool = pool }, err);
  *     inputs[i]  = data of g->bound[i]           row-major, type and axes of that node
- *     outputs[i] = where g->outputs[i] goes      or NULL: not wanted this time
+ *     outputs[i] = where g->outputs[i] goes
  *     executor_run(ex, inputs, outputs, &random, err);
  *
  * Only nodes that an output needs are computed, equal nodes once. Chains of elementwise operators run in one pass over memory. No
@@ -37,12 +37,13 @@ struct executor_random {
     uint64_t round, step;
 };
 
-/* Borrows g until executor_free. Errors: limit (the plan needs more than `memory`), memory. */
+/* g may be freed afterwards. Errors: limit (the plan needs more than `memory`), memory, range (an alias that names nothing),
+ * unsupported (an operator that this executor has not got). */
 struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err);
 void executor_free(struct executor *ex);
 
-/* `random` may be NULL when the graph draws nothing. Errors: range (an index outside its axis), missing (a needed input is NULL).
- * inputs must not overlap outputs, but for declared aliases. */
+/* `random` may be NULL when the graph draws nothing. Errors: range (an index outside its axis), missing (a needed input or an output
+ * is NULL, or the seed). Inputs must not overlap outputs, but for declared aliases. After an error outputs hold anything. */
 bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
                   struct error *err);
 

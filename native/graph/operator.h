@@ -34,11 +34,13 @@
  *   rename          old, new          split  axis, parts=...     merge  new, axes...           views where memory allows
  *   expand          axes=             transpose  all axes, in their new order in memory
  *   cast            type
- *   rmsnorm         axes; inputs x, weight; numbers eps, offset  x / sqrt(mean x^2 + eps) * (weight + offset)
+ *   rmsnorm         axes; inputs x, weight; numbers eps, offset  x / sqrt(mean x^2 + eps) * (weight + offset);
+ *                                                                result 1: 1 / sqrt(mean x^2 + eps), x less axes
  *   rope            axis; inputs x, position (i32); numbers base, factor, low, high, original; integers width (0: all of axis),
- *                   interleaved, scaling (ROPE_PLAIN ...), inverse
+ *                   interleaved, scaling (enum rope_scaling), inverse
  *   attention       over, feature; inputs q, k, v [, segment i32]; numbers scale, softcap (0: none); integers causal, window (0: none)
- *                                                                [.. feature] as q; result 1: log-sum-exp of the scores, q less feature
+ *                                                                [.. feature] as q; result 1: log-sum-exp of the scores, q less feature,
+ *                                                                over last
  *   token_logprob   axis; inputs logits, ids (i32)               logits[ids] - logsumexp(logits); result 1: the logsumexp
  *   dropout         numbers rate; integers layer, again (1: the backward pass draws the same once more); name (label)
  *   result          integers which (from 1)                      a further result of input 0
@@ -51,6 +53,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "native/kernel/rope.h" /* enum rope_scaling */
 
 enum operator_code {
 #define OPERATOR(id, name, version, in0, in1, axes0, axes1, numbers, integers, named, flags) OPERATOR_##id,
@@ -74,7 +78,6 @@ enum {
 enum { PARAMETER_MATRIX, PARAMETER_TABLE, PARAMETER_VECTOR }; /* kind */
 enum { PARAMETER_PLAIN, PARAMETER_LORA_A, PARAMETER_LORA_B }; /* role */
 enum { PARAMETER_FILL, PARAMETER_NORMAL };                    /* init */
-enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3, ROPE_SCALINGS }; /* scaling */
 
 struct operator_info {
     const char *name;

@@ -6,7 +6,8 @@
  *   2  c + low_rank(dot(x, w), z, b; s)          ->  low_rank(dot_onto(c, x, w), z, b; s)
  *   3  c + dot(x, y)                             ->  dot_onto(c, x, y)
  *
- * where c and the product have the same axes in any order (either operand of + may be the product; of two products the second is).
+ * where the sum has the axes and the memory order of the product (either operand of + may be the product; of two products the second
+ * is) and all is f32.
  * Nodes that nothing needs are dropped, equal nodes are merged. Applying it twice changes nothing more.
  */
 #ifndef RONDO_GRAPH_REWRITE_H
@@ -19,5 +20,8 @@ enum { REWRITE_VERSION = 1 };
 /* A new graph with the same outputs and the same bound nodes. `nodes` (may be NULL; g->node_count of them) gets for each node of g
  * the new id, or GRAPH_NONE when it is gone. NULL with `err`. */
 struct graph *graph_rewrite(const struct graph *g, uint32_t *nodes, struct error *err);
+
+/* The same graph without nodes that nothing needs and with equal nodes merged. Bound nodes are all kept, in their order. */
+struct graph *graph_compact(const struct graph *g, uint32_t *nodes, struct error *err);
 
 #endif

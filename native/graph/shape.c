@@ -648,25 +648,35 @@ static bool infer_shape(struct shape_request *s)
 
 /* ---- layers ---- */
 
+/* The reciprocal root mean square has the axes of x but for those that are normed. */
+static bool rstd_good(struct shape_request *s, const struct graph_node *rstd)
+{
+    if (rstd->type != TENSOR_F32 || rstd->rank + s->axes_count != s->x->rank || !within(s, "the scale", rstd, s->x))
+        return fail(s, ERROR_SHAPE, NULL, "%s is not the scale of %s", SHOW(s, rstd), SHOW(s, s->x));
+    for (unsigned i = 0; i < s->axes_count; i++)
+        if (graph_axis_find(rstd, s->axes[i].name) >= 0)
+            return fail(s, ERROR_SHAPE, NULL, "the scale %s has an axis that is normed", SHOW(s, rstd));
+    return true;
+}
+
 static bool infer_rmsnorm(struct shape_request *s)
 {
-    const bool weighted = s->r->op != OPERATOR_RMSNORM_WEIGHT_GRAD;
     s->out->type = TENSOR_F32;
     if (!axes_in(s, s->x) || !is_type(s, "the tensor", s->x, TENSOR_F32) || !is_type(s, "input 1", s->y, TENSOR_F32) ||
         !finite_in(s, "eps", s->r->numbers[0], 0) || !finite_in(s, "offset", s->r->numbers[1], -1e30))
         return false;
-    if (!weighted) {
+    if (s->r->op == OPERATOR_RMSNORM_WEIGHT_GRAD) {
         for (unsigned i = 0; i < s->axes_count; i++)
             if (!put(s, s->axes[i].name, s->axes[i].size))
                 return false;
-        return same_axes(s, "gradient", s->x, s->y);
+        return rstd_good(s, s->y) && same_axes(s, "gradient", s->x, s->z) && is_type(s, "gradient", s->z, TENSOR_F32);
     }
     for (unsigned i = 0; i < s->y->rank; i++)
         if (!wanted(s, s->y->axis[i].name, s->axes_count))
             return fail(s, ERROR_SHAPE, NULL, "the weight %s has axes beside those that are normed", SHOW(s, s->y));
     if (s->y->rank != s->axes_count)
         return fail(s, ERROR_SHAPE, NULL, "the weight %s lacks axes that are normed in %s", SHOW(s, s->y), SHOW(s, s->x));
-    if (s->z && !same_axes(s, "gradient", s->x, s->z))
+    if (s->t && !(rstd_good(s, s->z) && same_axes(s, "gradient", s->x, s->t) && is_type(s, "gradient", s->t, TENSOR_F32)))
         return false;
     return agree(s, s->x, s->y) && put_all(s, s->x);
 }
@@ -684,10 +694,10 @@ static bool infer_rope(struct shape_request *s)
     const int64_t width = k[0] ? k[0] : (int64_t)s->axes[0].size;
     if (width < 0 || width % 2 || (uint64_t)width > s->axes[0].size)
         return fail(s, ERROR_RANGE, NULL, "a width of %lld in %s", (long long)width, SHOW(s, s->x));
-    if (!flag_in(s, "interleaved", k[1]) || !integer_in(s, "scaling", k[2], ROPE_PLAIN, ROPE_SCALINGS - 1) ||
+    if (!flag_in(s, "interleaved", k[1]) || !integer_in(s, "scaling", k[2], ROPE_NONE, ROPE_LLAMA3) ||
         !flag_in(s, "inverse", k[3]) || !finite_in(s, "base", v[0], 1))
         return false;
-    if (k[2] != ROPE_PLAIN && !finite_in(s, "factor", v[1], 1e-6))
+    if (k[2] != ROPE_NONE && !finite_in(s, "factor", v[1], 1e-6))
         return false;
     return k[2] != ROPE_LLAMA3 || (finite_in(s, "low_freq_factor", v[2], 1e-6) && finite_in(s, "high_freq_factor", v[3], 1e-6) &&
                                    finite_in(s, "original_max_position_embeddings", v[4], 1) &&
@@ -754,11 +764,15 @@ static bool infer_dropout(struct shape_request *s)
 
 /* ---- further results ---- */
 
-static bool without(struct shape_request *s, const struct graph_node *n, uint32_t name)
+static bool without(struct shape_request *s, const struct graph_node *n, const struct graph_axis *axes, unsigned count)
 {
-    for (unsigned i = 0; i < n->rank; i++)
-        if (n->axis[i].name != name && !put(s, n->axis[i].name, n->axis[i].size))
+    for (unsigned i = 0; i < n->rank; i++) {
+        bool dropped = false;
+        for (unsigned k = 0; k < count; k++)
+            dropped = dropped || axes[k].name == n->axis[i].name;
+        if (!dropped && !put(s, n->axis[i].name, n->axis[i].size))
             return false;
+    }
     return true;
 }
 
@@ -778,7 +792,9 @@ static bool infer_result(struct shape_request *s)
         return put_all(s, a) && ((s->out->axis[graph_axis_find(a, axes[0].name)].size = axes[0].size) > 0);
     }
     if (n->op == OPERATOR_ATTENTION && which == 1)
-        return without(s, n, axes[1].name);
+        return without(s, n, axes, 2) && put(s, axes[0].name, axes[0].size);
+    if (n->op == OPERATOR_RMSNORM && which == 1)
+        return without(s, n, axes, n->axes_count);
     if (n->op == OPERATOR_TOKEN_LOGPROB && which == 1)
         return put_all(s, n);
     if (n->op == OPERATOR_ATTENTION_GRAD && (which == 1 || which == 2))

@@ -1,0 +1,245 @@
+#include "native/graph/execute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "native/graph/plan.h"
+#include "native/graph/rewrite.h"
+
+struct executor {
+    struct plan plan;
+    struct pool *pool;
+    char *arena, *fixed;
+    void **data; /* per node of the compact graph */
+    graph_trace trace;
+    void *trace_context;
+    uint32_t *original; /* per node of the compact graph: a node of the graph that was given */
+};
+
+/* ---- making ---- */
+
+static void *mapped(uint64_t size)
+{
+    void *at = mmap(NULL, size + 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    madvise(at, size + 64, MADV_HUGEPAGE);
+    return at;
+}
+
+static void fixed_filled(const struct plan *p, uint32_t i, void *to)
+{
+    const struct graph_node *n = &p->g->nodes[i];
+    for (uint64_t k = 0; k < n->values; k++) {
+        const double v = n->op == OPERATOR_IOTA ? (double)k : graph_numbers(p->g, n)[k];
+        if (n->type == TENSOR_F64)
+            ((double *)to)[k] = v;
+        else if (n->type == TENSOR_F32)
+            ((float *)to)[k] = (float)v;
+        else
+            ((int32_t *)to)[k] = (int32_t)v;
+    }
+}
+
+static bool memory_made(struct executor *ex, struct error *err)
+{
+    struct plan *p = &ex->plan;
+    ex->arena = mapped(p->arena);
+    ex->fixed = aligned_alloc(64, p->fixed + 64);
+    ex->data = calloc(p->g->node_count + 1, sizeof *ex->data);
+    if (!ex->arena || !ex->fixed || !ex->data)
+        return error_set(err, ERROR_MEMORY, "a smaller batch", "no memory for an arena of %llu bytes",
+                         (unsigned long long)p->arena);
+    for (uint32_t i = 0; i < p->g->node_count; i++) {
+        if (p->storage[i] == STORAGE_ARENA)
+            ex->data[i] = ex->arena + p->offset[i];
+        if (p->storage[i] == STORAGE_FIXED) {
+            ex->data[i] = ex->fixed + p->offset[i];
+            fixed_filled(p, i, ex->data[i]);
+        }
+    }
+    return true;
+}
+
+struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err)
+{
+    static const struct executor_options plain = { 0 };
+    const struct executor_options *o = options ? options : &plain;
+    struct executor *ex = calloc(1, sizeof *ex);
+    uint32_t *map = malloc((g->node_count + 1) * sizeof *map);
+    if (!ex || !map)
+        abort();
+    struct graph *compact = graph_compact(g, map, err);
+    ex->pool = o->pool;
+    ex->trace = o->trace;
+    ex->trace_context = o->trace_context;
+    bool ok = compact && plan_make(&ex->plan, compact, o, err) && memory_made(ex, err);
+    if (ok) {
+        ex->original = malloc((compact->node_count + 1) * sizeof *ex->original);
+        if (!ex->original)
+            abort();
+        for (uint32_t i = g->node_count; i-- > 0;)
+            if (map[i] != GRAPH_NONE)
+                ex->original[map[i]] = i;
+    }
+    free(map);
+    if (ok)
+        return ex;
+    executor_free(ex);
+    return NULL;
+}
+
+void executor_free(struct executor *ex)
+{
+    if (!ex)
+        return;
+    if (ex->arena)
+        munmap(ex->arena, ex->plan.arena + 64);
+    free(ex->fixed);
+    free(ex->data);
+    free(ex->original);
+    plan_free(&ex->plan);
+    free(ex);
+}
+
+/* ---- running ---- */
+
+static bool memory_bound(struct executor *ex, const void *const *inputs, void *const *outputs, struct error *err)
+{
+    const struct plan *p = &ex->plan;
+    for (uint32_t i = 0; i < p->g->bound_count; i++) {
+        ex->data[p->g->bound[i]] = (void *)(uintptr_t)inputs[i];
+        if (!inputs[i] && p->first[p->g->bound[i]])
+            return error_set(err, ERROR_MISSING, NULL, "input \"%s\" has no data", p->g->names[p->g->nodes[p->g->bound[i]].name]);
+    }
+    for (uint32_t i = 0; i < p->g->output_count; i++) {
+        const uint32_t node = p->g->outputs[i].node;
+        if (!outputs[i])
+            return error_set(err, ERROR_MISSING, NULL, "output \"%s\" has no memory", p->g->names[p->g->outputs[i].name]);
+        if (p->storage[node] == STORAGE_OUTPUT && p->written[node] == i)
+            ex->data[node] = outputs[i];
+    }
+    return true;
+}
+
+static void traced(const struct executor *ex, uint32_t node)
+{
+    const struct graph_node *n = &ex->plan.g->nodes[node];
+    ex->trace(ex->trace_context, ex->original[node], ex->data[node], n->values * type_bytes(n->type));
+}
+
+static void step_traced(const struct executor *ex, const struct plan_step *s)
+{
+    traced(ex, s->node);
+    for (unsigned k = 0; !s->chain && ex->plan.extra[s->node] && k < 2; k++)
+        if (ex->plan.extra[s->node][k] != GRAPH_NONE)
+            traced(ex, ex->plan.extra[s->node][k]);
+}
+
+static void output_copied(struct executor *ex, const struct plan_copy *c, void *to)
+{
+    const struct graph_node *n = &ex->plan.g->nodes[c->node];
+    const struct place *at = &ex->plan.places[c->node];
+    const enum tensor_type type = (enum tensor_type)n->type;
+    struct walk walk = { .rank = n->rank };
+    ptrdiff_t step = 1;
+    for (unsigned i = n->rank; i-- > 0;) {
+        walk.size[i] = n->axis[i].size;
+        walk.from[i] = at->stride[i];
+        walk.to[i] = step;
+        step *= (ptrdiff_t)n->axis[i].size;
+    }
+    walk_copy(ex->pool, walk, type, (const char *)ex->data[at->base] + at->offset * (ptrdiff_t)type_bytes(type), type, to);
+}
+
+bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
+                  struct error *err)
+{
+    const struct plan *p = &ex->plan;
+    if (!memory_bound(ex, inputs, outputs, err))
+        return false;
+    for (uint32_t t = 0; t < p->step_count; t++) {
+        const struct plan_step *s = &p->steps[t];
+        if (s->chain) {
+            chain_run(s->chain, ex->pool, ex->data);
+        } else {
+            struct work w = { .g = p->g,
+                              .places = p->places,
+                              .data = ex->data,
+                              .extra = (const uint32_t *const *)p->extra,
+                              .random = random,
+                              .pool = ex->pool,
+                              .err = err,
+                              .id = s->node,
+                              .n = &p->g->nodes[s->node],
+                              .scratch = ex->arena + s->scratch };
+            if (!step_of((enum operator_code)w.n->op)(&w))
+                return false;
+        }
+        if (ex->trace)
+            step_traced(ex, s);
+    }
+    for (uint32_t i = 0; i < p->copy_count; i++)
+        output_copied(ex, &p->copies[i], outputs[p->copies[i].output]);
+    return true;
+}
+
+/* ---- what it costs ---- */
+
+uint64_t executor_bytes(const struct executor *ex)
+{
+    return ex->plan.arena;
+}
+uint32_t executor_steps(const struct executor *ex)
+{
+    return ex->plan.step_count;
+}
+
+static uint64_t product_operations(const struct graph *g, const struct graph_node *n)
+{
+    uint64_t k = 2;
+    for (uint32_t i = 0; i < n->axes_count; i++)
+        k *= graph_axes(g, n)[i].size;
+    return k * n->values;
+}
+
+uint64_t executor_operations(const struct executor *ex)
+{
+    const struct graph *g = ex->plan.g;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const struct graph_node *n = &g->nodes[i];
+        switch (n->op) {
+        case OPERATOR_DOT:
+        case OPERATOR_DOT_ONTO:
+        case OPERATOR_LOW_RANK:
+            total += product_operations(g, n);
+            break;
+        case OPERATOR_ATTENTION:
+            total += 4 * n->values * graph_axes(g, n)[0].size;
+            break;
+        case OPERATOR_ATTENTION_GRAD:
+            total += 10 * n->values * graph_axes(g, n)[0].size;
+            break;
+        case OPERATOR_DIST2:
+            total += 3 * n->values * (g->nodes[graph_inputs(g, n)[0]].values / graph_axes(g, n)[0].size);
+            break;
+        default:
+            if (!(operator_table[n->op].flags & OPERATOR_SOURCE))
+                total += n->values;
+        }
+    }
+    return total;
+}
+
+bool tensor_finite_f32(const float *x, uint64_t count, uint64_t *at)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) {
+            *at = i;
+            return false;
+        }
+    return true;
+}

@@ -1,0 +1,323 @@
+#include "native/graph/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what makes the schedule ---- */
+
+/* A chain that may still grow. */
+struct group {
+    uint32_t nodes[CHAIN_NODES];
+    uint32_t count;
+    uint32_t pending; /* readings of its nodes by operators that have not come yet */
+    bool open;
+};
+
+struct scheduling {
+    struct plan *p;
+    struct group *groups;
+    uint32_t group_count, group_room;
+    uint32_t *group_of;  /* per node: open group + 1 */
+    uint32_t *readings;  /* per base: by operators, through views */
+    uint32_t *remaining; /* the same, less those scheduled */
+    bool *output;
+    uint32_t step_room;
+    bool single; /* every node a step of its own */
+};
+
+static bool has_work(const struct plan *p, uint32_t i)
+{
+    const struct graph_node *n = &p->g->nodes[i];
+    if (p->places[i].base != i || n->op == OPERATOR_RESULT)
+        return false;
+    return !(operator_table[n->op].flags & OPERATOR_SOURCE) || n->op == OPERATOR_UNIFORM || n->op == OPERATOR_NORMAL;
+}
+
+/* The base of operand k of node i; a result node stands for itself. */
+static uint32_t base_of(const struct plan *p, uint32_t i, uint32_t k)
+{
+    return p->places[graph_inputs(p->g, &p->g->nodes[i])[k]].base;
+}
+
+static struct plan_step *step_new(struct scheduling *s)
+{
+    struct plan *p = s->p;
+    if (p->step_count == s->step_room) {
+        s->step_room = s->step_room ? 2 * s->step_room : 64;
+        p->steps = realloc(p->steps, s->step_room * sizeof *p->steps);
+        if (!p->steps)
+            abort();
+    }
+    memset(&p->steps[p->step_count], 0, sizeof *p->steps);
+    return &p->steps[p->step_count++];
+}
+
+static void group_close(struct scheduling *s, struct group *g)
+{
+    struct plan *p = s->p;
+    uint32_t inside[CHAIN_NODES] = { 0 };
+    struct plan_step *step = step_new(s);
+    step->node = g->nodes[g->count - 1];
+    step->count = g->count;
+    step->nodes = malloc(g->count * sizeof *step->nodes);
+    step->kept = malloc(g->count * sizeof *step->kept);
+    if (!step->nodes || !step->kept)
+        abort();
+    memcpy(step->nodes, g->nodes, g->count * sizeof *g->nodes);
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct graph_node *n = &p->g->nodes[g->nodes[i]];
+        for (uint32_t k = 0; k < n->input_count; k++)
+            for (uint32_t j = 0; j < i; j++)
+                inside[j] += graph_inputs(p->g, n)[k] == g->nodes[j];
+        s->group_of[g->nodes[i]] = 0;
+    }
+    for (uint32_t i = 0; i < g->count; i++)
+        step->kept[i] = s->output[g->nodes[i]] || s->readings[g->nodes[i]] > inside[i];
+    step->chain = chain_new(p->g, p->places, step->nodes, step->kept, step->count);
+    g->open = false;
+}
+
+static struct group *group_of(struct scheduling *s, uint32_t node)
+{
+    return s->group_of[node] ? &s->groups[s->group_of[node] - 1] : NULL;
+}
+
+static uint32_t group_new(struct scheduling *s)
+{
+    for (uint32_t i = 0; i < s->group_count; i++)
+        if (!s->groups[i].open) {
+            s->groups[i] = (struct group){ .open = true };
+            return i;
+        }
+    if (s->group_count == s->group_room) {
+        s->group_room = s->group_room ? 2 * s->group_room : 16;
+        s->groups = realloc(s->groups, s->group_room * sizeof *s->groups);
+        if (!s->groups)
+            abort();
+    }
+    s->groups[s->group_count] = (struct group){ .open = true };
+    return s->group_count++;
+}
+
+static bool same_space(const struct graph_node *a, const struct graph_node *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (unsigned i = 0; i < a->rank; i++)
+        if (a->axis[i].name != b->axis[i].name || a->axis[i].size != b->axis[i].size)
+            return false;
+    return true;
+}
+
+/* Moves the nodes of group `from` into `into`, ascending. */
+static void groups_joined(struct scheduling *s, uint32_t into, uint32_t from)
+{
+    struct group *a = &s->groups[into], *b = &s->groups[from], joined = { .open = true, .pending = a->pending + b->pending };
+    uint32_t i = 0, k = 0;
+    while (i < a->count || k < b->count) {
+        const bool left = k == b->count || (i < a->count && a->nodes[i] < b->nodes[k]);
+        joined.nodes[joined.count++] = left ? a->nodes[i++] : b->nodes[k++];
+    }
+    for (i = 0; i < joined.count; i++)
+        s->group_of[joined.nodes[i]] = into + 1;
+    b->open = false;
+    *a = joined;
+}
+
+/* The group that node i can join: those of its operands become one. GRAPH_NONE: none. Groups that cannot take it are closed. */
+static uint32_t group_for(struct scheduling *s, uint32_t i)
+{
+    const struct graph_node *n = &s->p->g->nodes[i];
+    uint32_t into = GRAPH_NONE;
+    for (uint32_t k = 0; k < n->input_count; k++) {
+        const uint32_t x = graph_inputs(s->p->g, n)[k], base = base_of(s->p, i, k);
+        struct group *g = group_of(s, base);
+        if (!g)
+            continue;
+        const uint32_t at = s->group_of[base] - 1;
+        if (at == into)
+            continue;
+        const uint32_t have = into == GRAPH_NONE ? 0 : s->groups[into].count;
+        if (base != x || !same_space(n, &s->p->g->nodes[x]) || g->count + have + 1 > CHAIN_NODES) {
+            group_close(s, g);
+        } else if (into == GRAPH_NONE) {
+            into = at;
+        } else {
+            groups_joined(s, into, at);
+        }
+    }
+    return into;
+}
+
+/* Counts off what node i reads; groups that wait for nothing more are closed. */
+static void readings_counted(struct scheduling *s, uint32_t i)
+{
+    const struct graph_node *n = &s->p->g->nodes[i];
+    for (uint32_t k = 0; k < n->input_count; k++) {
+        const uint32_t base = base_of(s->p, i, k);
+        struct group *g = group_of(s, base);
+        s->remaining[base]--;
+        if (g && --g->pending == 0 && s->group_of[i] != s->group_of[base])
+            group_close(s, g);
+    }
+}
+
+static void schedule_elementwise(struct scheduling *s, uint32_t i)
+{
+    uint32_t at = group_for(s, i);
+    /* An operand seen as a view of a member was closed above, after `at` may have been found: look again. */
+    if (at == GRAPH_NONE || !s->groups[at].open)
+        at = group_new(s);
+    struct group *g = &s->groups[at];
+    g->nodes[g->count++] = i;
+    g->pending += s->remaining[i];
+    s->group_of[i] = at + 1;
+    readings_counted(s, i);
+    g = &s->groups[at];
+    if (s->single || g->pending == 0)
+        group_close(s, g);
+}
+
+static void schedule_operator(struct scheduling *s, uint32_t i)
+{
+    const struct graph_node *n = &s->p->g->nodes[i];
+    for (uint32_t k = 0; k < n->input_count; k++) {
+        struct group *g = group_of(s, base_of(s->p, i, k));
+        if (g)
+            group_close(s, g);
+    }
+    readings_counted(s, i);
+    step_new(s)->node = i;
+}
+
+static void readings_found(struct scheduling *s)
+{
+    struct plan *p = s->p;
+    for (uint32_t i = 0; i < p->g->node_count; i++)
+        for (uint32_t k = 0; has_work(p, i) && k < p->g->nodes[i].input_count; k++)
+            s->readings[base_of(p, i, k)]++;
+    memcpy(s->remaining, s->readings, p->g->node_count * sizeof *s->readings);
+    for (uint32_t i = 0; i < p->g->output_count; i++)
+        s->output[p->places[p->g->outputs[i].node].base] = true;
+}
+
+static void schedule(struct plan *p, bool single)
+{
+    const size_t count = p->g->node_count + 1;
+    struct scheduling s = { .p = p,
+                            .single = single,
+                            .group_of = calloc(count, sizeof *s.group_of),
+                            .readings = calloc(count, sizeof *s.readings),
+                            .remaining = calloc(count, sizeof *s.remaining),
+                            .output = calloc(count, sizeof *s.output) };
+    if (!s.group_of || !s.readings || !s.remaining || !s.output)
+        abort();
+    readings_found(&s);
+    for (uint32_t i = 0; i < p->g->node_count; i++) {
+        if (!has_work(p, i))
+            continue;
+        if (operator_table[p->g->nodes[i].op].flags & OPERATOR_ELEMENTWISE)
+            schedule_elementwise(&s, i);
+        else
+            schedule_operator(&s, i);
+    }
+    for (uint32_t i = 0; i < s.group_count; i++)
+        if (s.groups[i].open)
+            group_close(&s, &s.groups[i]);
+    free(s.groups);
+    free(s.group_of);
+    free(s.readings);
+    free(s.remaining);
+    free(s.output);
+}
+
+/* ---- the plan ---- */
+
+static void extras_found(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->g->node_count; i++) {
+        const struct graph_node *n = &p->g->nodes[i];
+        if (n->op != OPERATOR_RESULT)
+            continue;
+        const uint32_t of = graph_inputs(p->g, n)[0];
+        if (!p->extra[of]) {
+            p->extra[of] = malloc(2 * sizeof **p->extra);
+            if (!p->extra[of])
+                abort();
+            p->extra[of][0] = p->extra[of][1] = GRAPH_NONE;
+        }
+        p->extra[of][graph_integers(p->g, n)[0] - 1] = i;
+    }
+}
+
+static bool all_offered(const struct plan *p, struct error *err)
+{
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        const struct graph_node *n = &p->g->nodes[p->steps[i].node];
+        if (!p->steps[i].chain && !step_of((enum operator_code)n->op)) {
+            error_set(err, ERROR_UNSUPPORTED, NULL, "operator %s is not offered by this executor", operator_table[n->op].name);
+            return n->note == GRAPH_NONE ? false : error_at(err, "%s", p->g->names[n->note]);
+        }
+    }
+    return true;
+}
+
+static bool aliases_good(const struct graph *g, const struct executor_options *o, struct error *err)
+{
+    for (size_t i = 0; i < o->alias_count; i++) {
+        if (o->aliases[i].output >= g->output_count || o->aliases[i].bound >= g->bound_count)
+            return error_set(err, ERROR_RANGE, NULL, "alias %zu names output %u and input %u, but there are %u and %u", i,
+                             o->aliases[i].output, o->aliases[i].bound, g->output_count, g->bound_count);
+        for (size_t k = 0; k < i; k++)
+            if (o->aliases[k].output == o->aliases[i].output || o->aliases[k].bound == o->aliases[i].bound)
+                return error_set(err, ERROR_DUPLICATE, NULL, "aliases %zu and %zu name the same output or input", k, i);
+    }
+    return true;
+}
+
+bool plan_make(struct plan *p, struct graph *g, const struct executor_options *o, struct error *err)
+{
+    const size_t count = g->node_count + 1;
+    *p = (struct plan){ .g = g,
+                        .places = place_all(g),
+                        .storage = calloc(count, 1),
+                        .offset = calloc(count, sizeof *p->offset),
+                        .written = calloc(count, sizeof *p->written),
+                        .extra = calloc(count, sizeof *p->extra),
+                        .first = calloc(count, sizeof *p->first),
+                        .last = calloc(count, sizeof *p->last) };
+    if (!p->storage || !p->offset || !p->written || !p->extra || !p->first || !p->last)
+        abort();
+    if (!aliases_good(g, o, err))
+        return false;
+    extras_found(p);
+    schedule(p, o->trace != NULL);
+    if (!all_offered(p, err))
+        return false;
+    plan_memory(p, o);
+    if (o->memory && p->arena > o->memory)
+        return error_set(err, ERROR_LIMIT, "a smaller batch, or a higher limit", "the graph needs %llu bytes, the limit is %llu",
+                         (unsigned long long)p->arena, (unsigned long long)o->memory);
+    return true;
+}
+
+void plan_free(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        chain_free(p->steps[i].chain);
+        free(p->steps[i].nodes);
+        free(p->steps[i].kept);
+    }
+    for (uint32_t i = 0; p->g && p->extra && i < p->g->node_count; i++)
+        free(p->extra[i]);
+    free(p->steps);
+    free(p->places);
+    free(p->copies);
+    free(p->storage);
+    free(p->offset);
+    free(p->written);
+    free(p->extra);
+    free(p->first);
+    free(p->last);
+    graph_free(p->g);
+}
