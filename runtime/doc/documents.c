@@ -197,18 +197,18 @@ static const struct {
     struct schema schema;
     bool bare, with_account; /* signed by nobody; also signed by the account in its field `account` */
 } types[DOCUMENT_TYPES] = {
-    [DOCUMENT_IDENTITY] = { "identity", SCHEMA(identity_fields), .with_account = true },
-    [DOCUMENT_RUN] = { "run", { NULL, 0 }, .with_account = true },
-    [DOCUMENT_ENROLMENT] = { "enrolment", SCHEMA(enrolment_fields) },
-    [DOCUMENT_LEAVE] = { "leave", SCHEMA(leave_fields) },
-    [DOCUMENT_CONTRIBUTION] = { "contribution", SCHEMA(contribution_fields) },
-    [DOCUMENT_RECEIVED] = { "received", SCHEMA(received_fields) },
-    [DOCUMENT_PROPOSAL] = { "proposal", SCHEMA(proposal_fields) },
-    [DOCUMENT_VOTE] = { "vote", SCHEMA(vote_fields) },
-    [DOCUMENT_CERTIFICATE] = { "certificate", SCHEMA(certificate_fields), .bare = true },
-    [DOCUMENT_RECORD] = { "record", SCHEMA(record_fields), .bare = true },
-    [DOCUMENT_CHALLENGE] = { "challenge", SCHEMA(challenge_fields) },
-    [DOCUMENT_EQUIVOCATION] = { "equivocation", SCHEMA(equivocation_fields) },
+    [DOCUMENT_IDENTITY] = { .name = "identity", .schema = SCHEMA(identity_fields), .with_account = true },
+    [DOCUMENT_RUN] = { .name = "run", .with_account = true },
+    [DOCUMENT_ENROLMENT] = { .name = "enrolment", .schema = SCHEMA(enrolment_fields) },
+    [DOCUMENT_LEAVE] = { .name = "leave", .schema = SCHEMA(leave_fields) },
+    [DOCUMENT_CONTRIBUTION] = { .name = "contribution", .schema = SCHEMA(contribution_fields) },
+    [DOCUMENT_RECEIVED] = { .name = "received", .schema = SCHEMA(received_fields) },
+    [DOCUMENT_PROPOSAL] = { .name = "proposal", .schema = SCHEMA(proposal_fields) },
+    [DOCUMENT_VOTE] = { .name = "vote", .schema = SCHEMA(vote_fields) },
+    [DOCUMENT_CERTIFICATE] = { .name = "certificate", .schema = SCHEMA(certificate_fields), .bare = true },
+    [DOCUMENT_RECORD] = { .name = "record", .schema = SCHEMA(record_fields), .bare = true },
+    [DOCUMENT_CHALLENGE] = { .name = "challenge", .schema = SCHEMA(challenge_fields) },
+    [DOCUMENT_EQUIVOCATION] = { .name = "equivocation", .schema = SCHEMA(equivocation_fields) },
 };
 
 const char *document_type_name(enum document_type type)
