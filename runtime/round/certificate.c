@@ -20,7 +20,7 @@ json_t *certificate_make(const struct rules *rules, int64_t round, int64_t view,
             json_array_append(list, json_object_get(votes, json_string_value(name)));
     }
     json_decref(names);
-    return json_pack("{sssisssIsIsssssso}", "type", "certificate", "version", 1, "run", rules->run, "round", (json_int_t)round,
+    return json_pack("{sssisssIsIssssso}", "type", "certificate", "version", 1, "run", rules->run, "round", (json_int_t)round,
                      "view", (json_int_t)view, "phase", phase, "record", record, "votes", list);
 }
 

@@ -270,6 +270,10 @@ static void take_statement(struct member *m, json_t *document)
         abstain_from_here(m);
     if (view > value_integer(m->seen, did) || !json_object_get(m->seen, did))
         json_object_set_new(m->seen, did, json_integer(view));
+    if (m->finding && m->round == 0 && m->committee && (int64_t)json_object_size(m->seen) >= m->quorum.t) {
+        m->finding = false; /* an honest member is in round 0: so nothing was decided that this folder could have forgotten */
+        member_persist(m);
+    }
     if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
         return;
     statement_key(key, type, view, value_text(payload, "phase"), did);
@@ -293,12 +297,12 @@ void member_take(struct member *m, json_t *envelope)
     if (value_is(payload, "run", m->rules->run) && value_cid(payload, cid)) {
         json_t *document = json_pack("{sssssOsOsI}", "type", type, "cid", cid, "payload", payload, "envelope", envelope, "at",
                                      (json_int_t)m->now);
-        if (json_object_get(m->wanted, cid))
-            keep(m, document);
         if (!strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote"))
             take_statement(m, document);
         else
             take_item(m, document);
+        if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid))
+            keep(m, document);
         json_decref(document);
     }
     json_decref(payload);
@@ -651,7 +655,7 @@ struct member *member_new(const struct member_start *start, struct error *err)
     m->signing = start->signing;
     m->enrolment = json_incref(start->enrolment);
     m->abstain = -1;
-    m->finding = start->fresh;
+    m->finding = start->fresh && !json_array_size(start->finals);
     m->finals = json_array();
     snprintf(m->did, sizeof m->did, "%s", start->did);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)

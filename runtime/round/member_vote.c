@@ -75,6 +75,7 @@ static bool in_voting(const struct member *m)
 static void enter(struct member *m, int64_t view)
 {
     m->view = view;
+    m->finding = false;
     m->view_ends = m->settled_at = 0;
     json_decref(m->lead_set);
     m->lead_set = NULL;

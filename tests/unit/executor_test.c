@@ -515,7 +515,8 @@ static void test_gradients_of_reductions(void **state)
         for (unsigned weighted = 0; weighted < 2; weighted++) {
             if (op == OPERATOR_MEDIAN)
                 continue;
-            const uint32_t x = input("x", "a=2 b=3 c=4"), w = input("mask", "a=2 c=4");
+            const uint32_t x = input("x", "a=2 b=3 c=4");
+            const uint32_t w = input("mask", op >= OPERATOR_SOFTMAX ? "b=3 c=4" : "a=2 c=4");
             seed = 11;
             assert_gradients(
                 over((enum operator_code)op, x, weighted ? w : GRAPH_NONE, GRAPH_NONE, op % 2 && !weighted ? "b" : "b c"),
