@@ -173,9 +173,9 @@ struct script_set {
 bool script_set_read(const char *folder, const char *path, json_t *options, struct script_set *set, struct error *err);
 void script_set_free(struct script_set *set);
 
-/* `rondo script check FILE`: describe, then trace it with small sizes, each graph twice in fresh processes with equal hashes. `config`: of
- * models, or NULL for a small one. The result adds to script_describe's: fields, gradients, graphs: [ { name, nodes, hash } ],
- * warnings: [ text ]. */
+/* `rondo script check FILE`: describe, then trace with small sizes, twice in fresh processes whose answers must be equal (hashes of the
+ * graphs among them). `config`: of models; NULL for a small decoder. The result is script_describe's and, by kind, fields, gradients,
+ * warnings [ text ], unread (keys of config), plan, graphs [ { name, nodes, hash } ]. */
 json_t *script_check(const struct script_bundle *bundle, json_t *config, const struct script_limits *limits, struct error *err);
 
 /* What the program runs when its one argument is `--script-child`; returns the exit status and never returns to a parent's state. */

@@ -228,6 +228,87 @@ static void a_run_file_is_a_plain_table(void **state)
     json_decref(options);
 }
 
+static void every_shipped_script_passes_its_check(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "chat_sft",
+                                         "pretrain",
+                                         "dft",
+                                         "grpo",
+                                         "gspo",
+                                         "ppo",
+                                         "dpo",
+                                         "ipo",
+                                         "kto",
+                                         "orpo",
+                                         "simpo",
+                                         "reward_model",
+                                         "distill",
+                                         "classify",
+                                         "forecast",
+                                         "policy",
+                                         "preference",
+                                         "mean",
+                                         "weighted_mean",
+                                         "median",
+                                         "trimmed_mean",
+                                         "krum",
+                                         "multi_krum",
+                                         "bulyan",
+                                         "geometric_median",
+                                         "centered_clip",
+                                         "norm_clip",
+                                         "nearest_mix",
+                                         "fltrust",
+                                         "sign_majority",
+                                         "quality_weighted",
+                                         "alternating_lora",
+                                         "sparse_mean",
+                                         "lora_product",
+                                         "robust",
+                                         "sgd",
+                                         "adamw",
+                                         "muon",
+                                         "adafactor",
+                                         "lion",
+                                         "nesterov",
+                                         "adaptive",
+                                         "sign",
+                                         "diloco",
+                                         "streaming",
+                                         "delayed",
+                                         "eager",
+                                         "sparse",
+                                         "demo",
+                                         "ring",
+                                         "hierarchical",
+                                         "pipeline",
+                                         "plateau",
+                                         "rate",
+                                         "llama",
+                                         "qwen3",
+                                         "gemma",
+                                         "moe",
+                                         "vit",
+                                         "patch_series",
+                                         "decoder",
+                                         "exact_match",
+                                         "tool_call",
+                                         "json_schema",
+                                         "length_penalty",
+                                         "combine" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct script_set set;
+        struct error err;
+        read_set(&set, names[i], NULL);
+        json_t *out = script_check(&set.bundle, NULL, NULL, &err);
+        must(out != NULL, &err);
+        assert_non_null(json_object_get(out, "hash"));
+        json_decref(out);
+        script_set_free(&set);
+    }
+}
+
 /* Runs `attempt` in a process that has gone through the child's doors; the way it ended. */
 static int after_sealing(void (*attempt)(void))
 {
@@ -336,6 +417,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_schedule_gives_plans_and_exact_rates),
         cmocka_unit_test(state_of_a_schedule_goes_round_with_its_types),
         cmocka_unit_test(a_run_file_is_a_plain_table),
+        cmocka_unit_test(every_shipped_script_passes_its_check),
         cmocka_unit_test(the_sealed_child_dies_at_any_other_system_call),
         cmocka_unit_test(a_program_that_is_no_child_is_an_error),
     };
