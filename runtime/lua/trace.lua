@@ -18,6 +18,18 @@ local function text(axes, sizes) -- "row time" with sizes -> "row=2 time=8", or 
   return concat(out, " ")
 end
 
+-- x with its axes in this order in memory (those not named come last), so that its bytes need no look at its shape.
+local function ordered(x, axes)
+  local r, order, seen = unbox(x), {}, {}
+  for _, a in ipairs(R.words(axes)) do
+    if r.n[a] then order[#order + 1] = a; seen[a] = true end
+  end
+  for _, a in ipairs(r.axes) do if not seen[a] then order[#order + 1] = a end end
+  if concat(order, " ") == concat(r.axes, " ") then return x end
+  return (R.node("transpose", { r, axes = R.axis_words(order) }, r.grad))
+end
+local function bare(axes) return concat((R.parse(axes)), " ") end
+
 -- Calls a function of the script and insists that everything it made is used.
 local function called(warnings, fn, ...)
   local a, b = fn(...)
@@ -118,6 +130,7 @@ local function write_model_outputs(result, data, meta)
   meta.outputs = R.list()
   for name, x in R.pairs(result) do
     if name ~= main and name ~= "hidden" then raise("head returns %s and hidden, not %s", main, R.tostring(name)) end
+    x = ordered(x, name == main and model_outputs[data] or "row time")
     R.output(name, x)
     meta.outputs[#meta.outputs + 1] = { name = name, axes = list_axes(unbox(x)) }
   end
@@ -234,10 +247,12 @@ local function prepare(out, args, meta, fields)
   local outputs = R.list()
   for name, x in R.pairs(result) do
     if type(name) ~= "string" or not R.is(x) then raise("prepare: %s is no tensor", R.tostring(name)) end
+    if unbox(x).n.prompt and not unbox(x).n.sample then x = R.node("expand", { unbox(x), axes = { "sample", sizes.sample } }) end
+    x = ordered(x, "batch pair prompt sample")
     local r = unbox(x)
     R.output("b." .. name, x)
     outputs[#outputs + 1] = { name = "b." .. name, axes = list_axes(r), type = r.dt }
-    local axes, rows = {}, false -- prompt and sample are one axis in loss; what lacks `sample` is repeated along it
+    local axes, rows = {}, false -- prompt and sample are one axis in loss: the same bytes
     for _, a in ipairs(r.axes) do
       if a == "prompt" or a == "sample" then rows = true else axes[#axes + 1] = a end
     end
@@ -317,7 +332,7 @@ local function write_state(s, list, what)
     local have = R.set(list_axes(r))
     for _, a in ipairs(want) do if not have[a] then R.shape_error(nil, "%s: state %s was [%s], is %s", what, f.name, f.axes, R.show(r)) end end
     if #want ~= #r.axes or r.dt ~= f.type then R.shape_error(nil, "%s: state %s was %s [%s], is %s %s", what, f.name, f.type, f.axes, r.dt, R.show(r)) end
-    R.output("s." .. f.name, s[f.name])
+    R.output("s." .. f.name, ordered(s[f.name], bare(f.axes)))
   end
   for _, f in ipairs(now) do if not known[f.name] then raise("%s: state %s was not in init", what, f.name) end end
 end
@@ -337,7 +352,7 @@ local function optimise_one(out, p, outer, meta)
   local x, g = R.input("p", p.axes), R.input("g", p.axes)
   local q, s = called(meta.warnings, out.step, x, g, inputs("c", "", scalars, {}, {}, extra), state_inputs(call.state))
   same_axes(x, q, "step")
-  R.output("p", q)
+  R.output("p", ordered(q, bare(p.axes)))
   write_state(s, call.state, "step")
   call.metrics = metric_scalars(R.metrics)
   return call
@@ -391,9 +406,8 @@ local function write_update(x, name, text_axes, call)
   local r = R.need(x, "combine")
   call.keeps_peer = r.n.peer ~= nil
   has_axes(x, (call.keeps_peer and "peer " or "") .. text_axes, "combine's result")
-  R.output(name, x)
+  R.output(name, ordered(x, "peer " .. text_axes))
 end
-local function bare(axes) return concat((R.parse(axes)), " ") end
 
 local function adapters_of(params)
   local out, index = {}, {}

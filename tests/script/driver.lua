@@ -5,12 +5,11 @@ D.root = os.getenv("RONDO_SOURCE") or "."
 D.build = os.getenv("RONDO_BINARY") or D.root .. "/build"
 D.probe = D.build .. "/tests/script_probe"
 D.lua51 = D.build .. "/tests/script_child_lua51"
-json.encode_empty_table_as_object = json.encode_empty_table_as_object or function() end
-json.encode_number_precision(14)
 
 local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 local lists = { targets = true, params = true }
 local function encode(v, key)
+  if type(v) == "number" then return ("%.17g"):format(v) end
   if type(v) ~= "table" then return json.encode(v) end
   local out = {}
   if #v > 0 or lists[key] then
@@ -21,12 +20,12 @@ local function encode(v, key)
   return "{" .. table.concat(out, ",") .. "}"
 end
 
--- One call; `env`: { PROBE_CHILD = ... }. Returns the decoded answer and its text.
-function D.call(verb, file, args, options, env, folder)
+-- One call; `env`: { PROBE_CHILD = ... }; `graph`, `data`: run this graph too. Returns the decoded answer and its text.
+function D.call(verb, file, args, options, env, folder, graph, data)
   local set = {}
   for k, v in pairs(env or {}) do set[#set + 1] = k .. "=" .. quote(v) end
   local command = table.concat(set, " ") .. " " .. table.concat({ D.probe, verb, quote(folder or D.root .. "/scripts"), quote(file), quote(encode(args or {})),
-    quote(encode(options or {})) }, " ")
+    quote(encode(options or {})), graph and graph .. " " .. quote(encode(data)) or "" }, " ")
   local pipe = assert(io.popen(command))
   local text = pipe:read("*a")
   pipe:close()
