@@ -132,6 +132,13 @@ static void lives_found(struct plan *p)
     }
 }
 
+/* Whether one may be written over the other element by element: as many values of the same width. */
+static bool same_room(const struct plan *p, uint32_t a, uint32_t b)
+{
+    const struct graph_node *x = &p->g->nodes[a], *y = &p->g->nodes[b];
+    return x->values == y->values && type_bytes(x->type) == type_bytes(y->type);
+}
+
 /* ---- outputs ---- */
 
 /* Whether node may be written over bound node `bound` as soon as it is made. */
@@ -140,7 +147,7 @@ static bool alias_safe(const struct plan *p, uint32_t node, uint32_t bound)
     const uint32_t t = p->first[node];
     if (p->last[bound] < t)
         return true;
-    return p->last[bound] == t && p->steps[t].chain && plan_bytes(p, node) == plan_bytes(p, bound) &&
+    return p->last[bound] == t && p->steps[t].chain && same_room(p, node, bound) &&
            chain_may_replace(p->steps[t].chain, node, bound);
 }
 
@@ -210,8 +217,7 @@ static int replaceable(unsigned op)
 
 static bool dies_here(const struct plan *p, uint32_t base, uint32_t node, uint32_t t)
 {
-    return p->storage[base] == STORAGE_ARENA && p->last[base] == t && p->first[base] < t &&
-           plan_bytes(p, base) == plan_bytes(p, node);
+    return p->storage[base] == STORAGE_ARENA && p->last[base] == t && p->first[base] < t && same_room(p, base, node);
 }
 
 /* A value that dies at step t whose memory `node` can take, or GRAPH_NONE. */
