@@ -25,7 +25,8 @@
  *
  * Action           body
  *   PERSIST        {key, value}                    key "round" (the open round) or "final/R"; replaces the older value
- *   SEND           {to: [did], message}            best effort; the machine repeats what matters
+ *   SEND           {to: [did], message}            best effort; the machine repeats what matters. The sender keeps and serves
+ *                                                  every document of the message, also when `to` is empty
  *   TIMER          {at}                            hand in TIME at or after `at`; replaces the earlier timer
  *   AWAIT_BLOCK    {height}
  *   CHECK          {cid, document, context}        fetch the blocks of this contribution and check it (step_log.h);

@@ -35,12 +35,7 @@ void member_send(struct member *m, json_t *to, json_t *message)
     for (size_t i = json_array_size(to); i-- > 0;)
         if (!strcmp(json_string_value(json_array_get(to, i)), m->did))
             json_array_remove(to, i);
-    if (json_array_size(to)) {
-        member_act(m, ACTION_SEND, json_pack("{soso}", "to", to, "message", message));
-    } else {
-        json_decref(to);
-        json_decref(message);
-    }
+    member_act(m, ACTION_SEND, json_pack("{soso}", "to", to, "message", message));
 }
 
 void member_halt(struct member *m, const char *code, const char *message)

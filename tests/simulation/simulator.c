@@ -8,6 +8,7 @@
 
 #include "runtime/round/assignment.h"
 #include "runtime/round/fold.h"
+#include "runtime/round/history.h"
 #include "runtime/round/member.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/record.h"
@@ -663,6 +664,56 @@ static void liar_adds(struct sim *s, int i, json_t *message)
     json_decref(extra);
 }
 
+/* ---- the audit of a finished run ------------------------------------------------------------------------------------- */
+
+static json_t *source_document(void *context, const char *cid)
+{
+    struct sim *s = context;
+    for (int i = 0; i < s->count; i++) {
+        json_t *held = json_object_get(s->nodes[i].documents, cid);
+        if (held)
+            return json_incref(held);
+    }
+    return NULL;
+}
+
+static json_t *source_block(void *context, int64_t height)
+{
+    return block_at(context, height);
+}
+
+static json_t *source_result(void *context, const json_t *request)
+{
+    (void)context;
+    return json_pack("{ssso}", "code", "ok", "result", sim_compute(request, false));
+}
+
+/* The run as an honest member keeps it passes; with any one record changed it does not. */
+static void check_history(struct sim *s)
+{
+    struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
+    struct history_source source = { s, source_document, source_block, source_result };
+    struct error err = { 0 };
+    int64_t checked;
+    for (int i = 0; i < s->count; i++) {
+        if (!s->nodes[i].syncer || s->nodes[i].liar)
+            continue;
+        const json_t *finals = member_finals(s->nodes[i].member);
+        if (!history_check(&s->rules, finals, &signing, &source, &checked, &err))
+            fail(s, "audit: %s: %s", err.place, err.message);
+        source.result = NULL;
+        if (!history_check(&s->rules, finals, &signing, &source, &checked, &err))
+            fail(s, "audit of claims: %s: %s", err.place, err.message);
+        json_t *changed = json_deep_copy(finals);
+        size_t at = (size_t)below(s, (int64_t)json_array_size(changed));
+        json_object_set_new(json_object_get(json_array_get(changed, at), "record"), "state", json_string("another"));
+        if (history_check(&s->rules, changed, &signing, &source, &checked, &err) || checked != (int64_t)at)
+            fail(s, "audit: a changed record %zu passes", at);
+        json_decref(changed);
+        return;
+    }
+}
+
 static bool all_done(const struct sim *s)
 {
     for (int i = 0; i < s->count; i++) {
@@ -803,6 +854,8 @@ void simulation_run(const struct simulation *set, struct simulation_result *resu
     }
     if (!*result->failure)
         check_state(s);
+    if (!*result->failure)
+        check_history(s);
     result->ended = s->now;
     sim_free(s);
     free(s);
