@@ -422,10 +422,10 @@ static void rule_softmax(struct backward *b, const struct rule *r)
         backward_give(b, r->in[0], binary(b, OPERATOR_MUL, r->id, d));
         return;
     }
-    const uint32_t g = masked(b, read_mask(b, r), r->g);
+    const uint32_t mask = read_mask(b, r), g = masked(b, mask, r->g);
     const uint32_t sum = over(b, OPERATOR_SUM, g, r->axes, r->n.axes_count);
-    const uint32_t p = unary(b, OPERATOR_EXP, r->id);
-    backward_give(b, r->in[0], binary(b, OPERATOR_SUB, g, binary(b, OPERATOR_MUL, p, backward_spread(b, sum, r->shape))));
+    const uint32_t share = binary(b, OPERATOR_MUL, unary(b, OPERATOR_EXP, r->id), backward_spread(b, sum, r->shape));
+    backward_give(b, r->in[0], masked(b, mask, binary(b, OPERATOR_SUB, g, share)));
 }
 
 /* ---- along one axis ---- */
