@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "runtime/crypto/hash_many.h"
+
 static struct hash hash_leaf(const void *bytes, size_t size)
 {
     assert(size <= MERKLE_LEAF);
@@ -56,13 +58,40 @@ struct hash merkle_root(const struct merkle *tree)
     return root;
 }
 
+/* Adds the root of a whole aligned subtree of 2^height leaves; nothing lower may be open. */
+static void add_subtree(struct merkle *tree, struct hash root, size_t height)
+{
+    for (uint64_t bits = tree->leaves >> height; bits & 1; bits >>= 1)
+        root = hash_node(tree->left[height++], root);
+    tree->left[height] = root;
+}
+
+/* The hash of one tile: its leaves at once, then level by level, in place. */
+static struct hash hash_tile(const uint8_t *bytes)
+{
+    struct hash level[MERKLE_TILE];
+
+    hash_many("rondo/leaf", bytes, MERKLE_LEAF, MERKLE_TILE, level);
+    for (size_t count = MERKLE_TILE / 2; count > 0; count /= 2)
+        hash_many("rondo/node", level, 2 * HASH_SIZE, count, level);
+    return level[0];
+}
+
 struct hash merkle_of(const void *bytes, size_t size)
 {
+    enum { TILE = MERKLE_TILE * MERKLE_LEAF, HEIGHT = 8 };
+    const uint8_t *from = bytes;
     struct merkle tree;
+    size_t at = 0;
 
+    _Static_assert(MERKLE_TILE == 1 << HEIGHT, "a tile is a whole subtree");
     merkle_start(&tree);
-    for (size_t at = 0; at < size; at += MERKLE_LEAF)
-        merkle_add(&tree, (const uint8_t *)bytes + at, size - at < MERKLE_LEAF ? size - at : MERKLE_LEAF);
+    for (; size - at >= TILE; at += TILE) {
+        add_subtree(&tree, hash_tile(from + at), HEIGHT);
+        tree.leaves += MERKLE_TILE;
+    }
+    for (; at < size; at += MERKLE_LEAF)
+        merkle_add(&tree, from + at, size - at < MERKLE_LEAF ? size - at : MERKLE_LEAF);
     return merkle_root(&tree);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/crypto/hash_many.h"
 #include "runtime/crypto/keccak.h"
 #include "runtime/crypto/root.h"
 
@@ -28,6 +29,24 @@ static void type_changes_the_hash(void **state)
     (void)state;
     assert_hash(hash_typed("rondo/seed", "abc", 3), "78e58a428f3492298eda717c735c7809a4dadcdad1143dccd95f01e811c57b53");
     assert_false(hash_equal(hash_typed("rondo/seed", "abc", 3), hash_typed("rondo/leaf", "abc", 3)));
+}
+
+static void many_at_once_equal_one_by_one(void **state)
+{
+    static uint8_t bytes[9 * 1024];
+    static const size_t sizes[] = { 0, 1, 63, 64, 127, 128, 129, 255, 256, 257, 1000, 1024 };
+    static const unsigned char seed[randombytes_SEEDBYTES] = "hash_test";
+
+    (void)state;
+    randombytes_buf_deterministic(bytes, sizeof bytes, seed);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t count = 0; count <= 9; count++) {
+            struct hash out[9];
+
+            hash_many("rondo/leaf", bytes, sizes[s], count, out);
+            for (size_t i = 0; i < count; i++)
+                assert_true(hash_equal(out[i], hash_typed("rondo/leaf", bytes + i * sizes[s], sizes[s])));
+        }
 }
 
 static void parts_with_the_same_bytes_in_a_row_differ(void **state)
@@ -112,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(block_hash_is_plain_blake2b),
         cmocka_unit_test(type_changes_the_hash),
+        cmocka_unit_test(many_at_once_equal_one_by_one),
         cmocka_unit_test(parts_with_the_same_bytes_in_a_row_differ),
         cmocka_unit_test(hash_text_is_read_back_and_nothing_else),
         cmocka_unit_test(keccak_uses_the_original_padding),

@@ -27,8 +27,10 @@ static struct hash model(const uint8_t *bytes, size_t size)
     return out;
 }
 
-enum { MOST = 300 * MERKLE_LEAF };
-static const size_t sizes[] = { 0, 1, 1023, 1024, 1025, 2048, 3000, 7169, 65536, 66559, MOST };
+enum { MOST = 900 * MERKLE_LEAF };
+static const size_t sizes[] = {
+    0, 1, 1023, 1024, 1025, 2048, 3000, 7169, 65536, 66559, 262143, 262144, 262145, 300 * MERKLE_LEAF, 800 * MERKLE_LEAF + 7, MOST
+};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static uint8_t *noise(void)
@@ -52,12 +54,12 @@ static void root_equals_the_definition_at_every_awkward_size(void **state)
 
 static void tile_hash_is_a_node_of_the_whole_tree(void **state)
 {
-    enum { TILE = MERKLE_TILE * MERKLE_LEAF };
+    enum { TILE = MERKLE_TILE * MERKLE_LEAF, SIZE = 300 * MERKLE_LEAF };
     uint8_t *bytes = noise();
-    struct merkle_proof proof = merkle_prove(bytes, MOST, 0);
+    struct merkle_proof proof = merkle_prove(bytes, SIZE, 0);
 
     (void)state; /* 300 leaves: the right child is what follows the first tile */
-    assert_true(hash_equal(proof.sibling[proof.depth - 1], merkle_of(bytes + TILE, MOST - TILE)));
+    assert_true(hash_equal(proof.sibling[proof.depth - 1], merkle_of(bytes + TILE, SIZE - TILE)));
     free(bytes);
 }
 
