@@ -206,30 +206,44 @@ static void merge_axes(struct job *job, const struct space *space, const struct 
     job->row = job->space.size[rank - 1];
 }
 
+/* A strided or repeated input, gathered; a repeated one is kept while it does not change. */
+struct tile {
+    uint64_t data[3][TILE];
+    const char *repeated[3];
+    size_t filled[3];
+};
+
 static void gather(size_t element, size_t n, const char *from, ptrdiff_t stride, void *to)
 {
-    if (element == 4)
+    if (element == 4 && stride == 0) {
+        uint32_t value = *(const uint32_t *)from;
+
+        for (size_t i = 0; i < n; i++)
+            ((uint32_t *)to)[i] = value;
+    } else if (element == 4) {
         for (size_t i = 0; i < n; i++)
             ((uint32_t *)to)[i] = *(const uint32_t *)(from + (ptrdiff_t)i * stride * 4);
-    else
+    } else {
         for (size_t i = 0; i < n; i++)
             ((uint64_t *)to)[i] = *(const uint64_t *)(from + (ptrdiff_t)i * stride * 8);
+    }
 }
 
 /* `n` outputs from position `column` of one innermost row; `base`: where each input's row starts. */
-static void run_tile(const struct job *job, const char *const base[3], size_t column, size_t n, char *out)
+static void run_tile(const struct job *job, const char *const base[3], size_t column, size_t n, char *out, struct tile *tile)
 {
-    uint64_t buffer[3][TILE];
     const void *in[3] = { NULL, NULL, NULL };
 
     for (unsigned i = 0; i < job->arity; i++) {
         ptrdiff_t stride = job->in[i].stride[job->space.rank - 1];
+        const char *from = base[i] + (ptrdiff_t)column * stride * (ptrdiff_t)job->element[i];
 
-        in[i] = base[i] + (ptrdiff_t)column * stride * (ptrdiff_t)job->element[i];
-        if (stride != 1) {
-            gather(job->element[i], n, in[i], stride, buffer[i]);
-            in[i] = buffer[i];
-        }
+        in[i] = stride == 1 ? (const void *)from : tile->data[i];
+        if (stride == 1 || (stride == 0 && tile->repeated[i] == from && tile->filled[i] >= n))
+            continue;
+        gather(job->element[i], n, from, stride, tile->data[i]);
+        tile->repeated[i] = stride == 0 ? from : NULL;
+        tile->filled[i] = n;
     }
     if (job->op == ELEMENTWISE_COPY)
         memmove(out, in[0], n * job->element_out);
@@ -241,33 +255,91 @@ static void run_tile(const struct job *job, const char *const base[3], size_t co
         loop_i32(job->op, n, in, out);
 }
 
+/* Where the inputs' innermost rows start that outer position `rest` (row-major over the other axes) names. */
+static void find_rows(const struct job *job, size_t rest, const char *base[3])
+{
+    for (unsigned i = 0; i < job->arity; i++)
+        base[i] = job->in[i].data;
+    for (unsigned d = job->space.rank - 1; d-- > 0 && rest > 0;) {
+        ptrdiff_t at = (ptrdiff_t)(rest % job->space.size[d]);
+
+        rest /= job->space.size[d];
+        for (unsigned i = 0; i < job->arity; i++)
+            base[i] += at * job->in[i].stride[d] * (ptrdiff_t)job->element[i];
+    }
+}
+
 static void run_share(void *context, size_t index)
 {
     const struct job *job = context;
     size_t position = index * SHARE, end = job->count - position < SHARE ? job->count : position + SHARE;
-    bool all_contiguous = job->space.rank == 1;
+    bool in_place = true;
+    struct tile tile;
 
+    for (unsigned i = 0; i < 3; i++) {
+        in_place = in_place && (i >= job->arity || job->in[i].stride[job->space.rank - 1] == 1);
+        tile.repeated[i] = NULL;
+    }
     while (position < end) {
-        size_t rest = position / job->row, column = position % job->row;
-        size_t n = job->row - column < end - position ? job->row - column : end - position;
+        size_t column = position % job->row, n = job->row - column < end - position ? job->row - column : end - position;
         const char *base[3] = { NULL, NULL, NULL };
 
-        for (unsigned i = 0; i < job->arity; i++) {
-            base[i] = job->in[i].data;
-            all_contiguous = all_contiguous && job->in[i].stride[0] == 1;
-        }
-        for (unsigned d = job->space.rank - 1; d-- > 0;) {
-            ptrdiff_t at = (ptrdiff_t)(rest % job->space.size[d]);
-
-            rest /= job->space.size[d];
-            for (unsigned i = 0; i < job->arity; i++)
-                base[i] += at * job->in[i].stride[d] * (ptrdiff_t)job->element[i];
-        }
-        if (!all_contiguous && n > TILE)
-            n = TILE;
-        run_tile(job, base, column, n, job->out + position * job->element_out);
+        find_rows(job, position / job->row, base);
+        n = in_place || n < TILE ? n : TILE;
+        run_tile(job, base, column, n, job->out + position * job->element_out, &tile);
         position += n;
     }
+}
+
+/* A copy that reads along another axis than it writes goes by planes of these two axes: the plane's rows are the innermost axis of the
+ * output, its columns the axis of the input's unit stride. */
+struct planes {
+    const struct job *job;
+    unsigned axis;   /* of the unit stride */
+    size_t to_row;   /* the output's step along it */
+    size_t per_task; /* columns of a task */
+    size_t cuts;     /* tasks a plane */
+};
+
+static void plane_share(void *context, size_t index)
+{
+    const struct planes *planes = context;
+    const struct job *job = planes->job;
+    unsigned inner = job->space.rank - 1;
+    size_t column = index % planes->cuts * planes->per_task, rest = index / planes->cuts, step = job->row,
+           to = column * planes->to_row;
+    size_t columns = job->space.size[planes->axis] - column;
+    const float *from = (const float *)job->in[0].data + column;
+
+    for (unsigned d = inner; d-- > 0; step *= job->space.size[d]) {
+        if (d == planes->axis)
+            continue;
+        from += (ptrdiff_t)(rest % job->space.size[d]) * job->in[0].stride[d];
+        to += rest % job->space.size[d] * step;
+        rest /= job->space.size[d];
+    }
+    columns = columns < planes->per_task ? columns : planes->per_task;
+    for (size_t r = 0; r < job->row; r += 64) /* so that the lines written stay in the nearest cache */
+        job->loops->transpose(job->row - r < 64 ? job->row - r : 64, columns, from + (ptrdiff_t)r * job->in[0].stride[inner],
+                              job->in[0].stride[inner], (float *)job->out + to + r, (ptrdiff_t)planes->to_row);
+}
+
+static bool run_planes(struct pool *pool, const struct job *job)
+{
+    unsigned inner = job->space.rank - 1;
+    struct planes planes = { .job = job, .to_row = job->row, .per_task = 64 };
+
+    if (job->op != ELEMENTWISE_COPY || job->element_out != 4 || inner == 0 || job->in[0].stride[inner] == 1 ||
+        job->in[0].stride[inner] == 0)
+        return false;
+    for (planes.axis = inner - 1; job->in[0].stride[planes.axis] != 1; planes.axis--) {
+        if (planes.axis == 0)
+            return false;
+        planes.to_row *= job->space.size[planes.axis];
+    }
+    planes.cuts = (job->space.size[planes.axis] + planes.per_task - 1) / planes.per_task;
+    pool_run(pool, job->count / job->row / job->space.size[planes.axis] * planes.cuts, plane_share, &planes);
+    return true;
 }
 
 void elementwise_run(struct pool *pool, enum elementwise_op op, enum kernel_type type, const struct space *space,
@@ -287,6 +359,8 @@ void elementwise_run(struct pool *pool, enum elementwise_op op, enum kernel_type
         job.element[i] = op == ELEMENTWISE_WHERE && i == 0 ? 4 : element;
     }
     merge_axes(&job, space, in);
+    if (run_planes(pool, &job))
+        return;
     pool_run(pool, (job.count + SHARE - 1) / SHARE, run_share, &job);
 }
 

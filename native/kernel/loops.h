@@ -17,6 +17,8 @@
 struct loops {
     /* elementwise, contiguous */
     void (*elementwise)(enum elementwise_op op, size_t n, const float *x, const float *y, const float *z, float *out);
+    /* to[c * to_row + r] = from[r * from_row + c] */
+    void (*transpose)(size_t rows, size_t columns, const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row);
     /* reductions: one row; `width` neighbouring columns of [n, inner] */
     float (*reduce_row)(enum reduce_op op, size_t n, const float *x, const float *weight);
     void (*reduce_columns)(enum reduce_op op, size_t n, size_t inner, size_t width, const float *x, const float *weight,

@@ -1,4 +1,7 @@
 /* loops_body.h - the text of the loops tables: included once by each loops_ISA.c, which defines LOOPS (the table's name). */
+#ifdef __AVX2__
+#include "native/kernel/gemm_kernel.h"
+#endif
 #include "native/kernel/lanes.h"
 #include "native/kernel/loops.h"
 #include "native/kernel/order.h"
@@ -31,6 +34,27 @@ static void loop_elementwise(enum elementwise_op op, size_t n, const float *px, 
     case ELEMENTWISE_OPS:
         break;
     }
+}
+
+static void loop_transpose(size_t rows, size_t columns, const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
+{
+    size_t r = 0;
+
+#ifdef __AVX2__
+    for (; r + 8 <= rows; r += 8) {
+        size_t c = 0;
+
+        for (; c + 8 <= columns; c += 8)
+            gemm_transpose8(from + (ptrdiff_t)r * from_row + (ptrdiff_t)c, from_row, to + (ptrdiff_t)c * to_row + (ptrdiff_t)r,
+                            to_row);
+        for (; c < columns; c++)
+            for (size_t i = r; i < r + 8; i++)
+                to[(ptrdiff_t)c * to_row + (ptrdiff_t)i] = from[(ptrdiff_t)i * from_row + (ptrdiff_t)c];
+    }
+#endif
+    for (; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            to[(ptrdiff_t)c * to_row + (ptrdiff_t)r] = from[(ptrdiff_t)r * from_row + (ptrdiff_t)c];
 }
 
 static float loop_reduce_row(enum reduce_op op, size_t n, const float *x, const float *weight)
@@ -356,6 +380,7 @@ static void loop_rope(size_t heads, size_t dim, size_t width, int interleaved, c
 
 const struct loops LOOPS = {
     .elementwise = loop_elementwise,
+    .transpose = loop_transpose,
     .reduce_row = loop_reduce_row,
     .reduce_columns = loop_reduce_columns,
     .dot_row = loop_dot_row,

@@ -93,7 +93,10 @@ static void check_strides(struct pool *pool)
         enum elementwise_op op = (enum elementwise_op[]){ ELEMENTWISE_COPY, ELEMENTWISE_SUB, ELEMENTWISE_WHERE }[test_below(3)];
 
         for (unsigned d = 0; d < space.rank; d++)
-            space.size[d] = test_below(12) == 0 ? 0 : 1 + test_below(round % 10 == 0 && d == space.rank - 1 ? 3000 : 7);
+            space.size[d] = test_below(12) == 0 ? 0
+                                                : 1 + test_below(round % 10 == 0 && d == space.rank - 1 ? 3000
+                                                                 : round % 3 == 0 && d + 3 > space.rank ? 90
+                                                                                                        : 7);
         for (unsigned d = 0; d < space.rank; d++)
             room *= space.size[d] + 1;
         for (int i = 0; i < 3; i++) {
