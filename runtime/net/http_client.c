@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "native/base/json.h"
 
@@ -127,6 +128,13 @@ static void set_body(struct http_transfer *t, const struct http_call *call)
     curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
 }
 
+/* A child that is started while a call is on its way must not inherit the connection. */
+static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    (void)context, (void)purpose;
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 static void set_options(struct http_transfer *t, const struct http_call *call)
 {
     CURL *e = t->easy;
@@ -136,6 +144,7 @@ static void set_options(struct http_transfer *t, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->reason);
+    curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(e, CURLOPT_PROXY, "");

@@ -1,5 +1,6 @@
 /* http_test.c - server and client on one loop over loopback, and raw sockets for clients that misbehave. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -634,6 +635,24 @@ static void a_server_that_is_silent_times_out(void **state)
     assert_int_equal(answer->error.code, ERROR_TIMEOUT);
 }
 
+static void no_connection_is_inherited_by_children(void **state)
+{
+    struct world *w = *state;
+    unsigned sockets = 0;
+
+    get(w, "/v1/blocks/a");
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in at;
+        socklen_t size = sizeof at;
+
+        if (getsockname(fd, (struct sockaddr *)&at, &size) || at.sin_family != AF_INET)
+            continue;
+        sockets++;
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    }
+    assert_int_equal(sockets, 3); /* listening, and both ends of one connection */
+}
+
 static void nobody_listening_is_a_network_error(void **state)
 {
     struct world *w = *state;
@@ -762,6 +781,7 @@ int main(void)
         T(a_port_in_use_is_told_with_a_hint),
         T(an_answer_over_the_limit_ends_the_call),
         T(a_server_that_is_silent_times_out),
+        T(no_connection_is_inherited_by_children),
         T(nobody_listening_is_a_network_error),
         T(a_cancelled_call_is_never_done),
         T(the_client_may_be_freed_from_within_done),
