@@ -2,8 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/graph/graph.h"
+#include "native/graph/execute.h"
 #include "runtime/script/host.h"
+#include "runtime/script/probe_model.h"
 
 /* A decoder of two layers, for models that nobody gave a config. The last lines serve the other shipped architectures. */
 static const char small_config[] =
@@ -121,6 +122,19 @@ static void name_graphs(json_t *meta, json_t **names)
     }
 }
 
+/* { name, nodes, hash, bytes, operations }; the last two are left out for a graph that has no executor here. */
+static json_t *graph_facts(const struct graph *g, const char *name, json_t *hash)
+{
+    json_t *facts = json_pack("{s:s,s:I,s:O}", "name", name, "nodes", (json_int_t)g->node_count, "hash", hash);
+    struct executor *ex = executor_new(g, &(struct executor_options){ 0 }, NULL);
+    if (ex) {
+        json_object_set_new(facts, "bytes", json_integer((json_int_t)executor_bytes(ex)));
+        json_object_set_new(facts, "operations", json_integer((json_int_t)executor_operations(ex)));
+    }
+    executor_free(ex);
+    return facts;
+}
+
 static void add_graphs(json_t *out, const struct script_trace *t)
 {
     json_t *names = json_object(), *list = json_array(), *at;
@@ -131,8 +145,8 @@ static void add_graphs(json_t *out, const struct script_trace *t)
         json_int_t i = json_integer_value(at);
         if (i < 0 || (size_t)i >= t->graph_count)
             continue;
-        json_array_append_new(list, json_pack("{s:s,s:I,s:O}", "name", name, "nodes", (json_int_t)t->graphs[i]->node_count,
-                                              "hash", json_array_get(json_object_get(t->meta, "hashes"), (size_t)i)));
+        json_array_append_new(list,
+                              graph_facts(t->graphs[i], name, json_array_get(json_object_get(t->meta, "hashes"), (size_t)i)));
     }
     json_decref(names);
     json_object_set_new(out, "graphs", list);
@@ -143,6 +157,22 @@ static void keep(json_t *out, const json_t *meta, const char *name)
     json_t *v = json_object_get(meta, name);
     if (v)
         json_object_set(out, name, v);
+}
+
+/* A text model must not see what comes later, nor the document packed before. */
+static bool look_around(const struct script_trace *t, json_t *out, struct error *err)
+{
+    bool causal = false, apart = false;
+    if (strcmp(json_string_value(json_object_get(t->meta, "data")), "text") || t->graph_count != 1)
+        return true;
+    if (!script_probe_model(t->graphs[0], &causal, &apart, err))
+        return false;
+    json_object_set_new(out, "causal", json_boolean(causal));
+    json_object_set_new(out, "packed_apart", json_boolean(apart));
+    if (!causal)
+        return error_set(err, ERROR_SCRIPT, "give attention causal = true", "logits depend on a later token");
+    return apart || error_set(err, ERROR_SCRIPT, "give attention segment = b.segment",
+                              "logits of a document depend on the one packed before it");
 }
 
 json_t *script_check(const struct script_bundle *bundle, json_t *config, const struct script_limits *limits, struct error *err)
@@ -157,6 +187,8 @@ json_t *script_check(const struct script_bundle *bundle, json_t *config, const s
     if (ok && !json_equal(first.meta, second.meta))
         ok = error_set(err, ERROR_MISMATCH, "report this: the sandbox lets something through that differs from run to run",
                        "two traces of %s differ", bundle->files[0].name);
+    if (ok && !strcmp(kind, "model"))
+        ok = look_around(&first, out, err) || error_at(err, "%s.lua", bundle->files[0].name);
     if (ok) {
         static const char *const kept[] = { "fields", "gradients", "warnings", "unread", "plan", "keeps_peer", "nodes", NULL };
         for (size_t i = 0; kept[i]; i++)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -309,6 +310,40 @@ static void every_shipped_script_passes_its_check(void **state)
     }
 }
 
+static const char *check_message(const char *source, struct error *err)
+{
+    struct script_set set;
+    read_set(&set, "llama", NULL);
+    const struct script_file files[] = { { "peek", source, strlen(source) } };
+    struct script_file all[128] = { files[0] };
+    for (size_t i = 0; i < set.count && i < 127; i++)
+        all[i + 1] = set.files[i];
+    json_t *out = script_check(&(struct script_bundle){ all, set.count + 1, NULL }, NULL, NULL, err);
+    json_decref(out);
+    script_set_free(&set);
+    return out ? "" : err->message;
+}
+
+static void a_model_that_looks_ahead_or_across_documents_is_found(void **state)
+{
+    (void)state;
+    struct error err = { .code = ERROR_NONE };
+    static const char form[] =
+        "local decoder = import('decoder')\nreturn model { data = 'text', architectures = {},\n"
+        "config = function(h) return { layers = 1, scope = 'l.%%d', axes = decoder.axes(h), eps = 1e-6, tied = true } end,\n"
+        "embed = decoder.embed, head = decoder.head,\nblock = function(w, x, b, c)\n"
+        "local q = w:linear(x, 'q', 'embed -> kv dim')\nlocal k = w:linear(x, 'k', 'embed -> kv dim')\n"
+        "local y = nn.attention(q, k, k, 'time', 'dim', { causal = %s, segment = %s })\n"
+        "return x + w:linear(y, 'o', 'kv dim -> embed') end }";
+    char source[1024];
+    snprintf(source, sizeof source, form, "true", "b.segment");
+    assert_string_equal(check_message(source, &err), "");
+    snprintf(source, sizeof source, form, "false", "b.segment");
+    assert_string_equal(check_message(source, &err), "logits depend on a later token");
+    snprintf(source, sizeof source, form, "true", "false");
+    assert_string_equal(check_message(source, &err), "logits of a document depend on the one packed before it");
+}
+
 /* Runs `attempt` in a process that has gone through the child's doors; the way it ended. */
 static int after_sealing(void (*attempt)(void))
 {
@@ -418,6 +453,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(state_of_a_schedule_goes_round_with_its_types),
         cmocka_unit_test(a_run_file_is_a_plain_table),
         cmocka_unit_test(every_shipped_script_passes_its_check),
+        cmocka_unit_test(a_model_that_looks_ahead_or_across_documents_is_found),
         cmocka_unit_test(the_sealed_child_dies_at_any_other_system_call),
         cmocka_unit_test(a_program_that_is_no_child_is_an_error),
     };
