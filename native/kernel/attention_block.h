@@ -94,17 +94,14 @@ static void forward_rows(size_t in, size_t width, size_t count, const float *v, 
     bool live[BLOCK];
 
     for (size_t i = 0; i < in; i++) {
-        float *s = room->s + i * BLOCK, m = room->m[g][i], high = m;
+        float *s = room->s + i * BLOCK, m = room->m[g][i], high = lanes_run(LANE_MAX, BLOCK, s, NULL, 0.0f);
 
-        for (size_t j = 0; j < BLOCK; j++)
-            high = s[j] > high ? s[j] : high;
-        live[i] = false;
-        for (size_t j = 0; j < BLOCK && !live[i]; j++)
-            live[i] = s[j] != -__builtin_inff();
+        live[i] = high != -__builtin_inff();
         if (!live[i]) {
             memset(s, 0, BLOCK * sizeof *s);
             continue;
         }
+        high = high > m ? high : m;
         a[i] = m == -__builtin_inff() ? 0.0f : f32_exp(m - high);
         for (size_t j = 0; j < BLOCK; j++)
             s[j] = f32_exp(s[j] - high);
@@ -166,12 +163,10 @@ static void backward_rows(const struct attention *at, size_t in, const float *ls
     for (size_t i = 0; i < in; i++) {
         float *s = room->s + i * BLOCK, *d = room->d + i * BLOCK, *t = room->t + i * BLOCK, scale = at->scale;
 
-        for (size_t j = 0; j < BLOCK; j++) {
-            float allowed = s[j] == -__builtin_inff() ? 0.0f : 1.0f, p = f32_exp(s[j] - lse[i]);
-
-            s[j] = allowed == 0.0f ? 0.0f : p;
-            d[j] = allowed == 0.0f ? 0.0f : p * (d[j] - delta[i]);
-        }
+        for (size_t j = 0; j < BLOCK; j++)
+            s[j] = f32_exp(s[j] - lse[i]); /* +0 where not allowed */
+        for (size_t j = 0; j < BLOCK; j++)
+            d[j] = s[j] == 0.0f ? 0.0f : s[j] * (d[j] - delta[i]);
         if (at->softcap != 0.0f)
             for (size_t j = 0; j < BLOCK; j++)
                 d[j] = d[j] * f32_fma(-t[j], t[j], 1.0f);
