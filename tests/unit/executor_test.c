@@ -614,6 +614,104 @@ static void test_what_has_no_gradient_is_refused_by_name(void **state)
     assert_string_equal(err.hint, "detach it");
 }
 
+/* ---- random tensors, faults ---- */
+
+static uint32_t drawn_node(enum operator_code op, const char *label, const uint32_t *x, double rate)
+{
+    uint32_t node;
+    const struct graph_word axes[2] = { { "a", 40 }, { "b", 500 } };
+    const int64_t k[2] = { 3, 0 };
+    return checked(graph_add(g,
+                             &(struct graph_request){ .op = op,
+                                                      .inputs = x,
+                                                      .input_count = x ? 1 : 0,
+                                                      .axes = axes,
+                                                      .axes_count = x ? 0 : 2,
+                                                      .numbers = &rate,
+                                                      .numbers_count = x ? 1 : 0,
+                                                      .integers = k,
+                                                      .integers_count = x ? 2 : 1,
+                                                      .name = label },
+                             &node, &err),
+                   &node);
+}
+
+static void test_random_tensors_follow_seed_step_and_label(void **state)
+{
+    (void)state;
+    const uint32_t u = drawn_node(OPERATOR_UNIFORM, "u", NULL, 0), n = drawn_node(OPERATOR_NORMAL, "n", NULL, 0),
+                   one = over(OPERATOR_EXPAND, number(1), GRAPH_NONE, GRAPH_NONE, "a=40 b=500"),
+                   kept = drawn_node(OPERATOR_DROPOUT, "d", &one, 0.25);
+    output("u", u);
+    output("n", n);
+    output("d", kept);
+    float *data[3][2];
+    struct executor *ex = executor_new(g, NULL, &err);
+    assert_non_null(ex);
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned t = 0; t < 2; t++)
+            data[i][t] = calloc(20000, sizeof(float));
+    assert_false(executor_run(ex, NULL, (void *[]){ data[0][0], data[1][0], data[2][0] }, NULL, &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+    for (unsigned t = 0; t < 2; t++) {
+        const struct executor_random random = { .seed = { 9 }, .round = 4, .step = t };
+        assert_true(executor_run(ex, NULL, (void *[]){ data[0][t], data[1][t], data[2][t] }, &random, &err));
+    }
+    double sum = 0, squares = 0, mean = 0, rest = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        assert_true(data[0][0][i] >= 0 && data[0][0][i] < 1);
+        assert_true(data[2][0][i] == 0 || data[2][0][i] == (float)(1 / 0.75));
+        sum += data[0][0][i] / 20000;
+        mean += data[1][0][i] / 20000;
+        squares += data[1][0][i] * data[1][0][i] / 20000;
+        rest += data[2][0][i] / 20000;
+    }
+    assert_true(fabs(sum - 0.5) < 0.01 && fabs(mean) < 0.03 && fabs(squares - 1) < 0.05 && fabs(rest - 1) < 0.03);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_memory_not_equal(data[i][0], data[i][1], 20000 * sizeof(float));
+        free(data[i][0]);
+        free(data[i][1]);
+    }
+    executor_free(ex);
+}
+
+static void test_faults_of_a_run_are_told(void **state)
+{
+    (void)state;
+    const uint32_t x = input("x", "a=4 b=3"), i = whole("i", "t=2");
+    output("y", over(OPERATOR_GATHER, x, i, GRAPH_NONE, "a"));
+    struct executor *ex = executor_new(g, NULL, &err);
+    const float values[12] = { 0 };
+    const int32_t wrong[2] = { 1, 4 };
+    float y[6];
+    assert_false(executor_run(ex, (const void *[]){ values, NULL }, (void *[]){ y }, NULL, &err));
+    assert_string_equal(err.message, "input \"i\" has no data");
+    assert_false(executor_run(ex, (const void *[]){ values, wrong }, (void *[]){ y }, NULL, &err));
+    assert_string_equal(err.message, "gather: index 4 is outside a=4");
+    assert_false(executor_run(ex, (const void *[]){ values, wrong }, (void *[]){ NULL }, NULL, &err));
+    assert_string_equal(err.message, "output \"y\" has no memory");
+    executor_free(ex);
+    assert_null(
+        executor_new(g, &(struct executor_options){ .aliases = &(struct executor_alias){ 1, 0 }, .alias_count = 1 }, &err));
+    assert_int_equal(err.code, ERROR_RANGE);
+}
+
+static void test_memory_is_reused_and_limited(void **state)
+{
+    (void)state;
+    uint32_t x = input("x", "n=100000");
+    for (unsigned i = 0; i < 20; i++) { /* sums stand between the products, so that nothing is fused */
+        const uint32_t s = over(OPERATOR_SUM, x, GRAPH_NONE, GRAPH_NONE, "n");
+        x = op2(OPERATOR_MUL, x, op1(OPERATOR_TANH, s));
+    }
+    output("y", x);
+    struct executor *ex = executor_new(g, NULL, &err);
+    assert_true(executor_bytes(ex) < 3 * 400128);
+    executor_free(ex);
+    assert_null(executor_new(g, &(struct executor_options){ .memory = 100000 }, &err));
+    assert_int_equal(err.code, ERROR_LIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -629,6 +727,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_gradients_of_moves_and_shapes, fresh, done),
         cmocka_unit_test_setup_teardown(test_gradients_of_products_and_layers, fresh, done),
         cmocka_unit_test_setup_teardown(test_what_has_no_gradient_is_refused_by_name, fresh, done),
+        cmocka_unit_test_setup_teardown(test_random_tensors_follow_seed_step_and_label, fresh, done),
+        cmocka_unit_test_setup_teardown(test_faults_of_a_run_are_told, fresh, done),
+        cmocka_unit_test_setup_teardown(test_memory_is_reused_and_limited, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
