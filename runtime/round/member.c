@@ -209,6 +209,8 @@ static void take_item(struct member *m, json_t *document)
         return;
     }
     bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");
+    if (enrols && strcmp(record_membership_code(m->rules, m->previous, type, payload), "ok"))
+        return; /* from anyone in the world: not worth memory */
     if (!enrols && (!knows_signer(m, did) || (strcmp(type, "challenge") && strcmp(type, "equivocation"))))
         return;
     if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
@@ -360,11 +362,30 @@ static void take_certificate(struct member *m, json_t *certificate)
         json_object_set(known, name, certificate);
 }
 
+/* Someone of the committee speaks of this record: only then may it take up memory. */
+static bool is_named(const struct member *m, const char *cid)
+{
+    const char *key;
+    json_t *document, *certificate;
+    json_object_foreach(m->statements, key, document)
+    {
+        const json_t *payload = json_object_get(document, "payload");
+        if (value_is(payload, "record", cid) || value_is(json_object_get(payload, "lock"), "record", cid))
+            return true;
+    }
+    json_object_foreach(m->prepares, key, certificate)
+    {
+        if (value_is(certificate, "record", cid))
+            return true;
+    }
+    return json_object_get(m->commits, cid);
+}
+
 static void take_record(struct member *m, json_t *record)
 {
     char cid[CID_TEXT];
-    if (value_integer(record, "round") == m->round && value_is(record, "run", m->rules->run) &&
-        json_object_size(m->records) < MEMBER_RECORDS && value_cid(record, cid))
+    if (value_integer(record, "round") == m->round && value_is(record, "run", m->rules->run) && value_cid(record, cid) &&
+        json_object_size(m->records) < MEMBER_RECORDS && is_named(m, cid))
         json_object_set(m->records, cid, record);
 }
 
@@ -387,9 +408,9 @@ static void take_message(struct member *m, json_t *message)
     size_t i;
     json_t *item;
     json_array_foreach(json_object_get(message, "finals"), i, item) take_final(m, item);
-    json_array_foreach(json_object_get(message, "records"), i, item) take_record(m, item);
     json_array_foreach(json_object_get(message, "certificates"), i, item) take_certificate(m, item);
     json_array_foreach(json_object_get(message, "documents"), i, item) take_outside(m, item);
+    json_array_foreach(json_object_get(message, "records"), i, item) take_record(m, item);
 }
 
 /* ---- the open round ------------------------------------------------------------------------------------------------- */

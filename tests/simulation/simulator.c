@@ -18,7 +18,7 @@
 
 enum { NODES = 24, BLOCK_MS = 200, VIEW_MS = 1000 };
 
-enum what { WHAT_EVENT, WHAT_TIMER, WHAT_BLOCK, WHAT_START, WHAT_CHANCE };
+enum what { WHAT_EVENT, WHAT_TIMER, WHAT_BLOCK, WHAT_START, WHAT_WIPE };
 
 struct queued {
     int64_t at;
@@ -184,8 +184,7 @@ static void note_statement(struct sim *s, const struct node *from, const json_t 
     const json_t *payload = json_object_get(envelope, "payload");
     const char *type = value_text(envelope, "type");
     char key[256], cid[CID_TEXT];
-    if (from->liar || from->wiped || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") ||
-        !strcmp(type, "equivocation"))
+    if (from->liar || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") || !strcmp(type, "equivocation"))
         return;
     value_cid(payload, cid);
     snprintf(key, sizeof key, "%s/%s/%lld/%lld/%s", from->did, type, (long long)value_integer(payload, "round"),
@@ -644,7 +643,7 @@ static void step_node(struct sim *s, int i, enum event_kind kind, json_t *body)
     }
     actions_free(&actions);
     if (dies)
-        stop_node(s, i, s->set->wipes && n->syncer && !n->wiped && below(s, 4) == 0 && i < s->set->wipes);
+        stop_node(s, i, false);
 }
 
 /* A liar adds what no machine would say. */
@@ -735,6 +734,9 @@ static void next_event(struct sim *s)
     } else if (q.what == WHAT_START) {
         if (q.life == n->life)
             start_node(s, q.node);
+    } else if (q.what == WHAT_WIPE) {
+        if (n->alive)
+            stop_node(s, q.node, true);
     } else if (n->alive && (q.life == n->life || q.life < 0)) {
         if (q.what == WHAT_TIMER && q.at == n->timer)
             step_node(s, q.node, EVENT_TIME, NULL);
@@ -835,6 +837,8 @@ void simulation_run(const struct simulation *set, struct simulation_result *resu
     json_decref(spec);
     rules_set_genesis(&s->rules, "genesis-outer", "genesis-state");
     make_enrolments(s);
+    if (set->wipe_at)
+        queue_push(s, (struct queued){ .at = set->wipe_at, .what = WHAT_WIPE, .node = 0 });
     queue_push(s, (struct queued){ .at = BLOCK_MS, .what = WHAT_BLOCK });
     while (!*result->failure && s->heap_size && s->now < set->give_up && !all_done(s))
         next_event(s);
@@ -881,6 +885,7 @@ struct simulation simulation_from_seed(uint64_t seed)
         set.repeat = (int)below(&dice, 100);
         set.crash = (int)below(&dice, 6);
     }
+    set.wipe_at = set.liar == LIAR_NONE && may_lie && below(&dice, 2) ? 1000 + below(&dice, 12000) : 0;
     set.give_up = set.faults_until + 400000;
     set.late_trainers = below(&dice, 6) == 0;
     set.rollback = below(&dice, 6) == 0;

@@ -94,6 +94,14 @@ static void too_few_contributions_give_a_skip_and_the_run_goes_on(void **state)
     assert_int_equal(result.train, 3);
 }
 
+static void a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said(void **state)
+{
+    (void)state;
+    struct simulation set = calm;
+    for (set.wipe_at = 600; set.wipe_at < 12000; set.wipe_at += 400)
+        assert_false(run(set).liar_convicted);
+}
+
 static void mixed_seeds_keep_every_invariant(void **state)
 {
     (void)state;
@@ -130,6 +138,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(false_accusations_convict_nobody),
         cmocka_unit_test(a_silent_syncer_delays_but_does_not_stop),
         cmocka_unit_test(too_few_contributions_give_a_skip_and_the_run_goes_on),
+        cmocka_unit_test(a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said),
         cmocka_unit_test(mixed_seeds_keep_every_invariant),
     };
     return argc > 1 ? repeat(argv[1]) : cmocka_run_group_tests(tests, NULL, NULL);
