@@ -155,7 +155,7 @@ static void deliver(struct sim *s, int node, json_t *message)
     int times = 1 + faulty(s, s->set->repeat);
     for (int i = 0; i < times; i++) {
         int64_t delay = 2 + below(s, 40);
-        if (faulty(s, 100))
+        if (faulty(s, s->set->slow))
             delay += below(s, 4000);
         queue_push(s, (struct queued){ .at = s->now + delay,
                                        .what = WHAT_EVENT,
@@ -186,6 +186,8 @@ static void note_statement(struct sim *s, const struct node *from, const json_t 
     char key[256], cid[CID_TEXT];
     if (from->liar || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") || !strcmp(type, "equivocation"))
         return;
+    if (from->wiped && !value_integer(payload, "round"))
+        return; /* a disk lost in round 0 makes a new machine: docs/protocol.md */
     value_cid(payload, cid);
     snprintf(key, sizeof key, "%s/%s/%lld/%lld/%s", from->did, type, (long long)value_integer(payload, "round"),
              (long long)value_integer(payload, "view"), value_text(payload, "phase"));
@@ -447,7 +449,8 @@ static void stop_node(struct sim *s, int i, bool wipe)
         json_object_clear(n->documents);
         n->wiped = true;
     }
-    queue_push(s, (struct queued){ .at = s->now + 100 + below(s, 5000), .what = WHAT_START, .node = i, .life = n->life });
+    queue_push(
+        s, (struct queued){ .at = s->now + 100 + (wipe ? 0 : below(s, 5000)), .what = WHAT_START, .node = i, .life = n->life });
 }
 
 static void store_message(struct node *n, const json_t *message)
@@ -735,8 +738,10 @@ static void next_event(struct sim *s)
         if (q.life == n->life)
             start_node(s, q.node);
     } else if (q.what == WHAT_WIPE) {
-        if (n->alive)
+        if (n->alive && json_object_get(s->finals, "0"))
             stop_node(s, q.node, true);
+        else
+            queue_push(s, (struct queued){ .at = s->now + 100, .what = WHAT_WIPE, .node = q.node });
     } else if (n->alive && (q.life == n->life || q.life < 0)) {
         if (q.what == WHAT_TIMER && q.at == n->timer)
             step_node(s, q.node, EVENT_TIME, NULL);
@@ -881,7 +886,8 @@ struct simulation simulation_from_seed(uint64_t seed)
     set.spot_check = below(&dice, 2) ? "1" : "0.3";
     if (below(&dice, 4)) {
         set.faults_until = 5000 + below(&dice, 25000);
-        set.loss = (int)below(&dice, 200);
+        set.loss = (int)below(&dice, 400);
+        set.slow = (int)below(&dice, 500);
         set.repeat = (int)below(&dice, 100);
         set.crash = (int)below(&dice, 6);
     }

@@ -40,11 +40,11 @@ struct simulation {
     int trainers, syncers, threshold, rounds;
     int quorum; /* trainers needed for a round */
     enum liar liar;
-    const char *spot_check;  /* "1" replays everything */
-    int64_t faults_until;    /* ms; 0: none */
-    int64_t give_up;         /* ms of simulated time after which a run that has not ended is a failure */
-    int loss, repeat, crash; /* per mille: of messages lost, of messages sent twice, of steps cut off by a crash */
-    int64_t wipe_at;         /* ms at which the first syncer loses its disk; 0: never */
+    const char *spot_check;        /* "1" replays everything */
+    int64_t faults_until;          /* ms; 0: none */
+    int64_t give_up;               /* ms of simulated time after which a run that has not ended is a failure */
+    int loss, slow, repeat, crash; /* per mille: messages lost, late by seconds, sent twice; steps cut off by a crash */
+    int64_t wipe_at;               /* ms at which the first syncer loses its disk; 0: never */
     bool rollback;
     bool late_trainers; /* one fewer trainer than the quorum answers in round 2 */
 };

@@ -106,7 +106,7 @@ static void mixed_seeds_keep_every_invariant(void **state)
 {
     (void)state;
     const char *wanted = getenv("RONDO_SEEDS");
-    uint64_t seeds = wanted ? strtoull(wanted, NULL, 10) : 120;
+    uint64_t seeds = wanted ? strtoull(wanted, NULL, 10) : 100;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct simulation set = simulation_from_seed(seed);
         struct simulation_result result;
