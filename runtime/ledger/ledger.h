@@ -132,7 +132,8 @@ void ledger_block(struct ledger *ledger, uint64_t height, struct ledger_then the
 void ledger_escrow(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then);
 void ledger_account(struct ledger *ledger, struct address address, struct ledger_then then);
 
-/* Events of final blocks from..to, LEDGER_FINAL for the newest (at most LEDGER_EVENTS, then `next` tells where to go on); `run` NULL: of every run. */
+/* Events of final blocks from..to, LEDGER_FINAL for the newest; at most LEDGER_EVENTS, then `next` tells where to go on. `run`
+ * NULL: of every run. */
 void ledger_events(struct ledger *ledger, const struct hash *run, uint64_t from, uint64_t to, struct ledger_then then);
 
 /* Sends signed transaction bytes and waits until the receipt is final. The answer's receipt may hold a code: the transaction

@@ -44,7 +44,8 @@ struct ledger_local *ledger_local_open(const char *path, const struct ledger_gen
 void ledger_local_close(struct ledger_local *ledger);
 
 /* Puts a transaction among those waiting and writes its id. One that is waiting or in a block already is fine.
- * It is not durable before it is in a block: the sender keeps its bytes. Errors: transaction_read's, mismatch (chain), stale (nonce), limit. */
+ * It is not durable before it is in a block: the sender keeps its bytes. Errors: transaction_read's, mismatch (chain), stale
+ * (nonce), limit. */
 bool ledger_local_add(struct ledger_local *ledger, const void *bytes, size_t size, struct hash *id, struct error *err);
 
 /* Makes and commits one block at `now` (Unix seconds; never before the last block's) from what waits, empty or not. After an error
