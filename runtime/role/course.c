@@ -1,0 +1,390 @@
+#include "runtime/role/course.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/file.h"
+#include "native/base/json.h"
+#include "runtime/store/object.h"
+
+enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20 };
+
+static bool read_spec(struct course *c, struct error *err)
+{
+    return run_spec_read(&c->document, &c->spec, err) && rules_read(&c->rules, c->spec.json, c->run, err);
+}
+
+static bool load_enrolments(struct course *c, struct error *err)
+{
+    struct hash *ids = NULL;
+    size_t count = 0;
+    bool ok = journal_list_documents(c->node->journal, c->id, DOCUMENT_ENROLMENT, -1, &ids, &count, err);
+
+    for (size_t i = 0; ok && i < count; i++) {
+        struct buffer bytes = { 0 };
+        struct document document = { 0 };
+
+        ok = journal_get_document(c->node->journal, ids[i], &bytes, err) &&
+             document_read_as(DOCUMENT_ENROLMENT, bytes.bytes, bytes.size, &document, err) && course_enrol(c, &document, err);
+        document_free(&document);
+        buffer_free(&bytes);
+    }
+    free(ids);
+    return ok;
+}
+
+bool course_load(struct node *node, const char *run, struct course *c, struct error *err)
+{
+    struct buffer bytes = { 0 };
+
+    *c = (struct course){ .node = node, .enrolments = json_object() };
+    snprintf(c->run, sizeof c->run, "%s", run);
+
+    bool ok = cid_parse(run, &c->id, err) && journal_get_document(node->journal, c->id, &bytes, err) &&
+              document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, &c->document, err) && read_spec(c, err) && load_enrolments(c, err);
+
+    buffer_free(&bytes);
+    return ok || error_at(err, "run %s", run);
+}
+
+void course_free(struct course *c)
+{
+    json_decref(c->enrolments);
+    json_decref(c->shards);
+    json_decref(c->open);
+    rules_free(&c->rules);
+    run_spec_free(&c->spec);
+    document_free(&c->document);
+    *c = (struct course){ 0 };
+}
+
+const char *course_endpoint(const struct course *c, const char *did)
+{
+    const char *endpoint = json_string_value(json_object_get(json_object_get(json_object_get(c->enrolments, did), "payload"), "endpoint"));
+
+    return endpoint && endpoint[0] ? endpoint : NULL;
+}
+
+bool course_enrol(struct course *c, const struct document *document, struct error *err)
+{
+    char did[DID_TEXT];
+    json_t *envelope;
+    const char *endpoint;
+
+    if (!hash_equal(document->run, c->id))
+        return error_set(err, ERROR_MISMATCH, NULL, "an enrolment for another run");
+    did_text(&document->signer, did);
+    envelope = json_read((const char *)document->bytes.bytes, document->bytes.size, DOCUMENT_ANSWER, err);
+    if (!envelope)
+        return false;
+    json_object_set_new(c->enrolments, did, json_pack("{s:o, s:O}", "envelope", envelope, "payload", document->json));
+    endpoint = course_endpoint(c, did);
+    if (endpoint && strcmp(did, c->node->did) != 0)
+        return peer_list_put(c->node->peers, did, endpoint, uv_now(&c->node->loop), err);
+    return true;
+}
+
+bool course_knows(const struct course *c, const struct public_key *signer)
+{
+    char did[DID_TEXT];
+
+    if (public_key_equal(signer, &c->spec.sponsor) || json_object_get(c->enrolments, did_text(signer, did)))
+        return true;
+    for (size_t i = 0; i < c->spec.committee.panel_count; i++)
+        if (public_key_equal(signer, &c->spec.committee.panel[i].did))
+            return true;
+    return false;
+}
+
+/* --- joining -------------------------------------------------------------------------------------------------------- */
+
+static json_t *ask(const struct node *node, const char *path, struct buffer *raw, struct error *err)
+{
+    char *url = http_url_join(node->options.peer, path);
+    struct http_call call = { .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 10000 };
+    struct http_answer answer = { 0 };
+    json_t *value = NULL;
+
+    if (http_fetch(&call, node->options.plain, &answer, err) && http_answer_ok(&answer, err)) {
+        value = json_read((const char *)answer.body.bytes, answer.body.size, DOCUMENT_ANSWER, err);
+        if (raw)
+            buffer_add(raw, answer.body.bytes, answer.body.size);
+    }
+    buffer_free(&answer.body);
+    if (!value)
+        error_at(err, "%s", url);
+    free(url);
+    return value;
+}
+
+/* Keeps every enrolment in a list of envelopes; one that does not read is passed over. */
+static void keep_enrolments(struct node *node, struct course *c, struct hash run, const json_t *list)
+{
+    json_t *envelope;
+    size_t index;
+
+    json_array_foreach(list, index, envelope)
+    {
+        char *text = json_dumps(envelope, JSON_COMPACT);
+        struct document document = { 0 };
+        struct error err = { 0 };
+
+        if (document_read_as(DOCUMENT_ENROLMENT, text, strlen(text), &document, &err) && hash_equal(document.run, run) &&
+            journal_put_document(node->journal, &document, &err) && c)
+            course_enrol(c, &document, &err);
+        document_free(&document);
+        free(text);
+    }
+}
+
+bool course_join(struct node *node, const char *run, struct error *err)
+{
+    struct hash id;
+    struct buffer raw = { 0 };
+    struct document document = { 0 };
+    char path[160];
+    json_t *status, *value = NULL, *list = NULL;
+    const char *did;
+
+    if (!cid_parse(run, &id, err))
+        return error_at(err, "run");
+    status = ask(node, "/v1/status", NULL, err);
+    if (!status)
+        return false;
+    did = json_string_value(json_object_get(status, "did"));
+
+    bool ok = (did || error_set(err, ERROR_SYNTAX, NULL, "%s does not say its DID", node->options.peer)) &&
+              peer_list_put(node->peers, did, node->options.peer, uv_now(&node->loop), err);
+
+    snprintf(path, sizeof path, "/v1/runs/%s", run);
+    ok = ok && (value = ask(node, path, &raw, err)) && document_read_as(DOCUMENT_RUN, raw.bytes, raw.size, &document, err) &&
+         (hash_equal(document.id, id) || error_set(err, ERROR_MISMATCH, NULL, "the peer gave another run")) &&
+         journal_put_document(node->journal, &document, err);
+    snprintf(path, sizeof path, "/v1/runs/%s/enrolments", run);
+    ok = ok && (list = ask(node, path, NULL, err));
+    if (ok)
+        keep_enrolments(node, NULL, id, json_object_get(list, "documents"));
+    json_decref(status);
+    json_decref(value);
+    json_decref(list);
+    document_free(&document);
+    buffer_free(&raw);
+    return ok;
+}
+
+static void refreshed(void *context, struct http_answer *answer)
+{
+    struct course *c = context;
+    struct error err = { 0 };
+
+    if (!http_answer_ok(answer, &err))
+        return;
+    json_t *list = json_read((const char *)answer->body.bytes, answer->body.size, DOCUMENT_ANSWER, &err);
+
+    keep_enrolments(c->node, c, c->id, json_object_get(list, "documents"));
+    json_decref(list);
+}
+
+static void refresh_from(struct course *c, const char *endpoint)
+{
+    char path[160];
+    struct error err = { 0 };
+
+    snprintf(path, sizeof path, "/v1/runs/%s/enrolments", c->run);
+
+    char *url = http_url_join(endpoint, path);
+    struct http_call call = { .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 5000 };
+
+    http_client_send(c->node->client, &call, refreshed, c, &err); /* a call that cannot start is tried again next time */
+    free(url);
+}
+
+void course_refresh(struct course *c)
+{
+    if (c->node->options.peer)
+        refresh_from(c, c->node->options.peer);
+    for (size_t i = 0; i < peer_list_count(c->node->peers) && i < 4; i++)
+        refresh_from(c, peer_list_at(c->node->peers, i)->endpoint);
+}
+
+/* --- what a worker needs -------------------------------------------------------------------------------------------- */
+
+struct wants {
+    struct fetch_want *list;
+    size_t count;
+};
+
+static void want(struct wants *w, struct hash id, bool object)
+{
+    w->list = realloc(w->list, (w->count + 1) * sizeof *w->list);
+    w->list[w->count++] = (struct fetch_want){ id, object };
+}
+
+static json_t *read_block(struct course *c, struct hash id, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    json_t *value = block_get(&c->node->blocks, id, &bytes, err) ? json_read((const char *)bytes.bytes, bytes.size, BLOCK_SIZE, err) : NULL;
+
+    buffer_free(&bytes);
+    return value;
+}
+
+static void want_scripts(struct course *c, struct wants *w)
+{
+    const struct run_spec *s = &c->spec;
+    const struct hash own[] = { s->model.cid, s->objective.cid, s->inner.cid, s->outer.cid, s->schedule.cid };
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        want(w, own[i], false);
+    for (size_t i = 0; i < s->aggregator_count; i++)
+        want(w, s->aggregators[i].cid, false);
+    for (size_t i = 0; i < s->import_count; i++)
+        want(w, s->imports[i].cid, false);
+}
+
+/* A name inside the model's folder: no path. */
+static bool plain_name(const char *name)
+{
+    return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 200;
+}
+
+bool course_wants(struct course *c, struct fetch_want **wants, size_t *count, bool *complete, struct error *err)
+{
+    struct wants w = { 0 };
+    struct hash template;
+    json_t *model, *file;
+    size_t index;
+    bool ok = true;
+
+    want_scripts(c, &w);
+    want(&w, c->spec.base_model, false);
+    want(&w, c->spec.dataset.manifest, false);
+    if (strcmp(c->spec.chat_template, "model") != 0 && cid_parse(c->spec.chat_template, &template, err))
+        want(&w, template, false);
+    *complete = block_has(&c->node->blocks, c->spec.base_model);
+    if (*complete) {
+        model = read_block(c, c->spec.base_model, err);
+        ok = model != NULL;
+        json_array_foreach(json_object_get(model, "files"), index, file)
+        {
+            struct hash object;
+
+            ok = ok && plain_name(json_string_value(json_object_get(file, "name"))) &&
+                 cid_parse(json_string_value(json_object_get(file, "object")) ? json_string_value(json_object_get(file, "object")) : "",
+                           &object, err);
+            if (ok)
+                want(&w, object, true);
+        }
+        if (!ok && err->code == ERROR_NONE)
+            error_set(err, ERROR_SYNTAX, NULL, "the model's manifest names no usable file");
+        json_decref(model);
+    }
+    *wants = w.list;
+    *count = w.count;
+    return ok;
+}
+
+static bool lay_out_model(struct course *c, char path[4096], struct error *err)
+{
+    char cid[CID_TEXT], at[4400];
+    json_t *model = read_block(c, c->spec.base_model, err), *files = json_object_get(model, "files"), *file;
+    size_t index;
+    bool ok = model != NULL, gguf = false;
+
+    snprintf(path, 4096, "%.3900s/models/%s", c->node->folder, cid_text(c->spec.base_model, cid));
+    ok = ok && file_make_folder(path, err);
+    json_array_foreach(files, index, file)
+    {
+        const char *name = json_string_value(json_object_get(file, "name"));
+        struct hash object;
+
+        snprintf(at, sizeof at, "%s/%s", path, name);
+        gguf = gguf || (json_array_size(files) == 1 && strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".gguf") == 0);
+        ok = ok && cid_parse(json_string_value(json_object_get(file, "object")), &object, err) &&
+             (file_exists(at) || object_get_file(&c->node->blocks, object, NULL, COURSE_OBJECT_LIMIT, at, err));
+    }
+    if (ok && gguf)
+        snprintf(path, 4096, "%s", at);
+    json_decref(model);
+    return ok;
+}
+
+static bool add_script(struct course *c, json_t *scripts, struct hash id, const char *name, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    char cid[CID_TEXT];
+
+    if (!block_get(&c->node->blocks, id, &bytes, err))
+        return error_at(err, "script %s", name);
+    if (bytes.size > SCRIPT_LIMIT) {
+        buffer_free(&bytes);
+        return error_set(err, ERROR_LIMIT, NULL, "script %s is larger than 64 KiB", name);
+    }
+    json_t *source = json_stringn((const char *)bytes.bytes, bytes.size);
+
+    buffer_free(&bytes);
+    if (!source)
+        return error_set(err, ERROR_SYNTAX, NULL, "script %s is not UTF-8", name);
+    json_object_set_new(scripts, cid_text(id, cid), json_pack("{s:s, s:o}", "name", name, "source", source));
+    return true;
+}
+
+static bool add_scripts(struct course *c, json_t *scripts, struct error *err)
+{
+    const struct run_spec *s = &c->spec;
+    const struct {
+        struct hash id;
+        const char *name;
+    } own[] = { { s->model.cid, "model" }, { s->objective.cid, "objective" }, { s->inner.cid, "inner" }, { s->outer.cid, "outer" },
+                { s->schedule.cid, "schedule" } };
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
+        ok = add_script(c, scripts, own[i].id, own[i].name, err);
+    for (size_t i = 0; ok && i < s->aggregator_count; i++)
+        ok = add_script(c, scripts, s->aggregators[i].cid, "aggregator", err);
+    for (size_t i = 0; ok && i < s->import_count; i++)
+        ok = add_script(c, scripts, s->imports[i].cid, s->imports[i].name, err);
+    return ok;
+}
+
+static bool read_shards(struct course *c, struct error *err)
+{
+    json_t *manifest = read_block(c, c->spec.dataset.manifest, err), *list = json_object_get(manifest, "shards"), *shard;
+    struct hash object;
+    size_t index;
+
+    c->shards = json_array();
+    json_array_foreach(list, index, shard)
+    {
+        const char *cid = json_string_value(json_object_get(shard, "object"));
+
+        if (!cid || !cid_parse(cid, &object, err))
+            break;
+        json_array_append(c->shards, json_object_get(shard, "object"));
+    }
+
+    bool ok = manifest && json_array_size(c->shards) == c->spec.dataset.shards;
+
+    json_decref(manifest);
+    return ok || error_set(err, ERROR_MISMATCH, NULL, "the dataset's manifest does not list the spec's %u shards", c->spec.dataset.shards);
+}
+
+bool course_prepare(struct course *c, struct error *err)
+{
+    char path[4096];
+    json_t *scripts = json_object();
+    struct buffer template = { 0 };
+    struct hash id;
+    bool ok = lay_out_model(c, path, err) && add_scripts(c, scripts, err) && read_shards(c, err);
+
+    if (ok && strcmp(c->spec.chat_template, "model") != 0)
+        ok = cid_parse(c->spec.chat_template, &id, err) && block_get(&c->node->blocks, id, &template, err);
+    if (ok)
+        c->open = json_pack("{s:s, s:s, s:O, s:s, s:o, s:O}", "job", "open", "run", c->run, "spec", c->spec.json, "model", path, "template",
+                            template.size ? json_stringn((const char *)template.bytes, template.size) : json_null(), "scripts", scripts);
+    buffer_free(&template);
+    json_decref(scripts);
+    return ok && (c->open || error_set(err, ERROR_SYNTAX, NULL, "the chat template is not UTF-8"));
+}

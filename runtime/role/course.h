@@ -1,0 +1,60 @@
+/* course.h - the run a node takes part in: its document, its spec, who is enrolled, and what its workers need.
+ *
+ *     peer ── run document ── enrolments ── scripts, model, dataset manifest ──> store ── worker opens ──> roots of the start
+ *
+ * Model manifest, the block that `base_model` names:  { "files": [ { "name": "config.json", "object": CID, "size": n }, ... ], "version": 1 }
+ * Dataset manifest:  { "rows": n, "shards": [ { "object": CID, "rows": n, "size": n }, ... ], "version": 1 }
+ */
+#ifndef RONDO_ROLE_COURSE_H
+#define RONDO_ROLE_COURSE_H
+
+#include "runtime/doc/run_spec.h"
+#include "runtime/role/fetch.h"
+#include "runtime/role/node.h"
+#include "runtime/round/rules.h"
+#include "runtime/worker/client.h"
+
+#define MODEL_MEDIA   "application/vnd.rondo.model"
+#define SHARD_MEDIA   "application/vnd.rondo.shard+jsonl"
+#define PAYLOAD_MEDIA "application/vnd.rondo.payload"
+#define LOG_MEDIA     "application/vnd.rondo.step-log"
+
+#define COURSE_OBJECT_LIMIT (UINT64_C(16) << 30)
+
+struct course {
+    struct node *node; /* borrowed */
+    char run[CID_TEXT];
+    struct hash id;
+    struct document document; /* of the run */
+    struct run_spec spec;
+    struct rules rules;
+    json_t *enrolments; /* did -> envelope; the newest of each */
+    json_t *shards;     /* owned: list of CIDs of the dataset's shards, once the manifest is here */
+    json_t *open;       /* owned: the workers' open job, once everything is here */
+};
+
+/* Reads the run document from the journal. Errors: missing. */
+bool course_load(struct node *node, const char *run, struct course *course, struct error *err);
+void course_free(struct course *course);
+
+/* Takes an enrolment document that was verified: keeps it and learns its endpoint. */
+bool course_enrol(struct course *course, const struct document *document, struct error *err);
+/* The endpoint an enrolled machine gave, or NULL. Borrowed. */
+const char *course_endpoint(const struct course *course, const char *did);
+/* Enrolled, of the panel, or the sponsor. */
+bool course_knows(const struct course *course, const struct public_key *signer);
+
+/* Gets the run document and enrolments from `node->options.peer` (synchronously, at start), into journal and course. */
+bool course_join(struct node *node, const char *run, struct error *err);
+
+/* Asks the peer, and any member already known, for enrolments; a repeated, quiet call. */
+void course_refresh(struct course *course);
+
+/* What must be in the store before a worker can open. The caller frees. Grows: call it again when what it named has arrived, until
+ * *complete. */
+bool course_wants(struct course *course, struct fetch_want **wants, size_t *count, bool *complete, struct error *err);
+
+/* Lays the model out as files and makes course->open. Everything of course_wants must be in the store. */
+bool course_prepare(struct course *course, struct error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* driver.h - runs a round machine in a node: its events come from here, its actions are carried out here.
+ *
+ *     fetch what the run needs ── workers open it ── genesis ── machine (member or trainer)
+ *         │ event in, actions out, in order: PERSIST on disk before the next is begun
+ *         ├─ SEND, FETCH        HTTP to the endpoints of enrolled machines
+ *         ├─ CHECK, REPLAY, COMPUTE, TRAIN     jobs of the workers
+ *         └─ AWAIT_BLOCK, HEAD, RELEASE        the ledger
+ */
+#ifndef RONDO_ROLE_DRIVER_H
+#define RONDO_ROLE_DRIVER_H
+
+#include "runtime/role/course.h"
+
+struct driver;
+
+/* Starts a syncer's member machine, or a trainer's. node->course is loaded and the node listens. NULL with `err`. What goes wrong
+ * later stops the node. */
+struct driver *driver_new(struct node *node, bool member, struct error *err);
+void driver_free(struct driver *d);
+
+/* A message that came in, its documents verified and kept already. Borrowed. */
+void driver_message(struct driver *d, const json_t *message);
+
+/* A block or document has arrived that something may wait for. */
+void driver_stirred(struct driver *d);
+
+/* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
+const json_t *driver_final(const struct driver *d, int64_t round);
+
+/* { phase, round, view, ... }; new reference. */
+json_t *driver_status(const struct driver *d);
+
+/* A release signature of another panel member: { round, signer address, signature } verified against its digest. */
+void driver_release_signature(struct driver *d, int64_t round, const json_t *body);
+
+#endif

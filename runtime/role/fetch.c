@@ -1,0 +1,227 @@
+#include "runtime/role/fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/store/object.h"
+
+enum { AT_ONCE = 8, RETRY_MS = 100 };
+
+struct item {
+    struct hash id;
+    bool manifest, done;
+    struct http_transfer *transfer; /* while it is asked for */
+    char did[PEER_DID];             /* who is asked */
+    struct fetch *fetch;
+};
+
+struct fetch {
+    struct node *node;
+    struct item **items; /* each on its own: transfers point at them */
+    size_t count, capacity, busy, left;
+    uint64_t object_limit, deadline;
+    uv_timer_t *timer;
+    fetch_done *done;
+    void *context;
+};
+
+static void fetch_pump(struct fetch *f);
+
+static void timer_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void fetch_free(struct fetch *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->items[i]->transfer)
+            http_transfer_cancel(f->items[i]->transfer);
+        free(f->items[i]);
+    }
+    free(f->items);
+    uv_close((uv_handle_t *)f->timer, timer_closed);
+    free(f);
+}
+
+static void fetch_end(struct fetch *f, const struct error *err)
+{
+    fetch_done *done = f->done;
+    void *context = f->context;
+
+    fetch_free(f);
+    done(context, err);
+}
+
+static void add_item(struct fetch *f, struct hash id, bool manifest)
+{
+    if (f->count == f->capacity) {
+        f->capacity = f->capacity ? f->capacity * 2 : 32;
+        f->items = realloc(f->items, f->capacity * sizeof *f->items);
+    }
+    f->items[f->count] = calloc(1, sizeof **f->items);
+    *f->items[f->count++] = (struct item){ .id = id, .manifest = manifest, .fetch = f };
+    f->left++;
+}
+
+/* The block is there: a manifest brings its chunks. False with `err` when the manifest cannot be used. */
+static bool settle(struct fetch *f, struct item *item, struct error *err)
+{
+    struct manifest m;
+
+    item->done = true;
+    f->left--;
+    if (!item->manifest)
+        return true;
+    if (!object_manifest(&f->node->blocks, item->id, NULL, f->object_limit, &m, err))
+        return false;
+    for (size_t i = 0; i < m.count; i++)
+        if (!block_has(&f->node->blocks, m.chunks[i]))
+            add_item(f, m.chunks[i], false);
+    manifest_free(&m);
+    return true;
+}
+
+static void answered(void *context, struct http_answer *answer)
+{
+    struct item *item = context;
+    struct fetch *f = item->fetch;
+    struct error err = { 0 };
+    uint64_t now = uv_now(&f->node->loop);
+
+    item->transfer = NULL;
+    f->busy--;
+    if (!http_answer_ok(answer, &err)) {
+        peer_list_note(f->node->peers, item->did, answer->status == 404 ? PEER_GOOD : PEER_SILENT, now);
+    } else if (!block_put_as(&f->node->blocks, item->id, answer->body.bytes, answer->body.size, &err)) {
+        if (err.code != ERROR_MISMATCH) { /* the own disk: waiting will not help */
+            fetch_end(f, &err);
+            return;
+        }
+        peer_list_note(f->node->peers, item->did, PEER_BAD, now);
+    } else {
+        peer_list_note(f->node->peers, item->did, PEER_GOOD, now);
+        if (!settle(f, item, &err)) {
+            fetch_end(f, &err);
+            return;
+        }
+    }
+    if (f->left == 0)
+        fetch_end(f, NULL);
+    else
+        fetch_pump(f);
+}
+
+/* Asks another peer each time: the one asked last goes to the end of the line. */
+static bool ask(struct fetch *f, struct item *item)
+{
+    const char *except[1] = { item->did };
+    uint64_t now = uv_now(&f->node->loop);
+    const struct peer *peer = peer_list_pick(f->node->peers, now, except, item->did[0] != '\0');
+    char path[128], cid[CID_TEXT];
+    struct error err = { 0 };
+
+    if (!peer)
+        peer = peer_list_pick(f->node->peers, now, NULL, 0);
+    if (!peer)
+        return false;
+    snprintf(item->did, sizeof item->did, "%s", peer->did);
+    snprintf(path, sizeof path, "/v1/blocks/%s", cid_text(item->id, cid));
+
+    char *url = http_url_join(peer->endpoint, path);
+    struct http_call call = { .method = "GET", .url = url, .limit = BLOCK_SIZE, .connect_ms = 3000, .total_ms = 60000 };
+
+    item->transfer = http_client_send(f->node->client, &call, answered, item, &err);
+    free(url);
+    if (!item->transfer)
+        return false;
+    f->busy++;
+    return true;
+}
+
+static void due(uv_timer_t *timer)
+{
+    struct fetch *f = timer->data;
+    struct error err = { 0 };
+
+    if (f->left == 0) {
+        fetch_end(f, NULL);
+        return;
+    }
+    if (uv_now(&f->node->loop) >= f->deadline) {
+        char cid[CID_TEXT] = "";
+
+        for (size_t i = 0; i < f->count; i++)
+            if (!f->items[i]->done)
+                cid_text(f->items[i]->id, cid);
+        error_set(&err, ERROR_MISSING, NULL, "no peer gave block %s in time", cid);
+        fetch_end(f, &err);
+        return;
+    }
+    fetch_pump(f);
+}
+
+static void fetch_pump(struct fetch *f)
+{
+    for (size_t i = 0; i < f->count && f->busy < AT_ONCE; i++) {
+        struct item *item = f->items[i];
+        struct error err = { 0 };
+
+        if (item->done || item->transfer)
+            continue;
+        if (block_has(&f->node->blocks, item->id)) {
+            if (!settle(f, item, &err)) {
+                fetch_end(f, &err);
+                return;
+            }
+            continue;
+        }
+        if (!ask(f, item))
+            break;
+    }
+    uv_timer_start(f->timer, due, f->left == 0 ? 0 : RETRY_MS, 0);
+}
+
+struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit, unsigned limit_ms,
+                          fetch_done *done, void *context)
+{
+    struct fetch *f = calloc(1, sizeof *f);
+
+    *f = (struct fetch){ .node = node, .object_limit = object_limit, .deadline = uv_now(&node->loop) + limit_ms, .done = done,
+                         .context = context };
+    f->timer = calloc(1, sizeof *f->timer);
+    uv_timer_init(&node->loop, f->timer);
+    f->timer->data = f;
+    for (size_t i = 0; i < count; i++)
+        add_item(f, wants[i].id, wants[i].object);
+    uv_timer_start(f->timer, due, 0, 0);
+    return f;
+}
+
+void fetch_cancel(struct fetch *f)
+{
+    if (f)
+        fetch_free(f);
+}
+
+bool fetch_complete(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct manifest m;
+        struct error err = { 0 };
+        bool all = true;
+
+        if (!block_has(&node->blocks, wants[i].id))
+            return false;
+        if (!wants[i].object)
+            continue;
+        if (!object_manifest(&node->blocks, wants[i].id, NULL, object_limit, &m, &err))
+            return false;
+        for (size_t j = 0; all && j < m.count; j++)
+            all = block_has(&node->blocks, m.chunks[j]);
+        manifest_free(&m);
+        if (!all)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,32 @@
+/* fetch.h - blocks and objects from whichever peer has them, each block checked as it arrives.
+ *
+ *     want: objects (by manifest) and single blocks ── GET /v1/blocks/CID from peers, several at once ──> the node's store
+ *
+ * A peer that answers with other bytes loses its standing at once; one that is silent is asked again later.
+ */
+#ifndef RONDO_ROLE_FETCH_H
+#define RONDO_ROLE_FETCH_H
+
+#include "runtime/role/node.h"
+
+struct fetch;
+
+/* `done` runs once, later, from the loop; err NULL when everything is in the store. */
+typedef void fetch_done(void *context, const struct error *err);
+
+struct fetch_want {
+    struct hash id;
+    bool object; /* its manifest and all chunks; else the block alone */
+};
+
+/* Fails with `missing` when it is not complete after `limit_ms`. `manifest_limit`: greatest size of an object. */
+struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit, unsigned limit_ms,
+                          fetch_done *done, void *context);
+
+/* Forgets it: `done` will not run. NULL is fine. */
+void fetch_cancel(struct fetch *fetch);
+
+/* Whether everything is in the store now. */
+bool fetch_complete(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit);
+
+#endif

@@ -1,0 +1,136 @@
+#include "runtime/role/node.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/file.h"
+#include "runtime/ledger/client.h"
+#include "runtime/role/driver.h"
+#include "runtime/role/routes.h"
+
+static void interrupted(uv_signal_t *handle, int number)
+{
+    (void)number;
+    node_stop(handle->data, NULL);
+}
+
+static bool open_files(struct node *node, struct error *err)
+{
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/key.json", node->folder);
+    if (!keyfile_read(path, node->options.passphrase, &node->keys, err))
+        return error_at(err, "%s", path);
+    node->key = public_key_of(&node->keys.identity);
+    did_text(&node->key, node->did);
+    node->account = account_address(&node->keys.account);
+    snprintf(path, sizeof path, "%s/blocks", node->folder);
+    node->journal = journal_open(node->folder, err);
+    return node->journal && block_store_open(path, &node->blocks, err);
+}
+
+bool node_open(struct node *node, const char *role, const struct node_options *options, struct error *err)
+{
+    *node = (struct node){ .options = *options, .role = role };
+    snprintf(node->folder, sizeof node->folder, "%s", options->folder);
+    uv_loop_init(&node->loop);
+    uv_signal_init(&node->loop, &node->interrupt);
+    uv_signal_init(&node->loop, &node->terminate);
+    node->interrupt.data = node->terminate.data = node;
+    uv_signal_start(&node->interrupt, interrupted, SIGINT);
+    uv_signal_start(&node->terminate, interrupted, SIGTERM);
+    uv_unref((uv_handle_t *)&node->interrupt);
+    uv_unref((uv_handle_t *)&node->terminate);
+    signal(SIGPIPE, SIG_IGN);
+    if (!open_files(node, err))
+        return false;
+
+    struct http_client_options client = { .plain = options->plain };
+    struct http_server_options server = { .address = options->listen, .port = options->port, .routes = node_routes, .context = node };
+
+    node->routes = routes_new();
+    node->peers = peer_list_new();
+    node->client = http_client_new(&node->loop, &client, err);
+    node->server = node->client ? http_server_new(&node->loop, &server, err) : NULL;
+    node->ledger = node->server ? ledger_client_new(&node->loop, node->client, options->ledger, 0, err) : NULL;
+    return node->ledger != NULL;
+}
+
+void node_close(struct node *node)
+{
+    driver_free(node->driver);
+    ledger_free(node->ledger);
+    http_client_free(node->client);
+    http_server_free(node->server);
+    peer_list_free(node->peers);
+    if (node->interrupt.data) {
+        uv_close((uv_handle_t *)&node->interrupt, NULL);
+        uv_close((uv_handle_t *)&node->terminate, NULL);
+        uv_run(&node->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&node->loop);
+    }
+    routes_free(node->routes);
+    if (node->course) {
+        course_free(node->course);
+        free(node->course);
+    }
+    journal_close(node->journal);
+    key_pair_wipe(&node->keys);
+}
+
+bool node_run(struct node *node, struct error *err)
+{
+    if (!node->stopping)
+        uv_run(&node->loop, UV_RUN_DEFAULT);
+    if (node->fault.code == ERROR_NONE)
+        return true;
+    *err = node->fault;
+    return false;
+}
+
+void node_stop(struct node *node, const struct error *fault)
+{
+    if (fault && node->fault.code == ERROR_NONE)
+        node->fault = *fault;
+    node->stopping = true;
+    uv_stop(&node->loop);
+}
+
+/* "round 3 final: accepted 4" from the members that matter to a person. */
+static void tell_person(const struct node *node, const char *kind, const json_t *body)
+{
+    const char *key;
+    json_t *value;
+
+    fprintf(stderr, "%s %s", node->role, kind);
+    json_object_foreach((json_t *)(uintptr_t)body, key, value)
+    {
+        if (json_is_string(value))
+            fprintf(stderr, " %s=%s", key, json_string_value(value));
+        else if (json_is_integer(value))
+            fprintf(stderr, " %s=%lld", key, (long long)json_integer_value(value));
+        else if (json_is_real(value))
+            fprintf(stderr, " %s=%.4g", key, json_real_value(value));
+        else if (json_is_boolean(value))
+            fprintf(stderr, " %s=%s", key, json_is_true(value) ? "yes" : "no");
+    }
+    fputc('\n', stderr);
+}
+
+void node_tell(struct node *node, const char *kind, json_t *body)
+{
+    if (node->options.json) {
+        json_t *line = json_pack("{s:s, s:s, s:s}", "event", kind, "role", node->role, "did", node->did);
+
+        json_object_update(line, body);
+        json_dumpf(line, stdout, JSON_COMPACT);
+        fputc('\n', stdout);
+        fflush(stdout);
+        json_decref(line);
+    } else if (!node->options.quiet) {
+        tell_person(node, kind, body);
+    }
+    json_decref(body);
+}

@@ -1,0 +1,83 @@
+/* node.h - what every role shares: identity, stores, HTTP, ledger, peers, on one loop.
+ *
+ *     HOME/nodes/NAME/  key.json  node.db  blocks/CID  documents/CID  models/CID/
+ *
+ * A node takes part in one run. It serves its blocks and documents to anybody and takes what enrolled signers push:
+ *
+ *     GET  /v1/status                      POST /v1/documents        a message (runtime/round/machine.h); the answer lists missing blocks
+ *     GET  /v1/blocks/{cid}                PUT  /v1/blocks/{cid}     only what an accepted document names
+ *     GET  /v1/documents/{cid}             GET  /v1/runs
+ *     GET  /v1/runs/{run}                  the run document
+ *     GET  /v1/runs/{run}/enrolments       { documents: [...] }
+ *     GET  /v1/runs/{run}/rounds/{n}       { record, certificate }; ?wait=MS holds the answer until it is there
+ *     GET  /v1/runs/{run}/events           server-sent events
+ *     POST /v1/runs/{run}/releases/{n}     a panel member's release signature
+ */
+#ifndef RONDO_ROLE_NODE_H
+#define RONDO_ROLE_NODE_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "runtime/crypto/keyfile.h"
+#include "runtime/doc/documents.h"
+#include "runtime/ledger/ledger.h"
+#include "runtime/net/event_stream.h"
+#include "runtime/net/http_client.h"
+#include "runtime/net/http_server.h"
+#include "runtime/net/peer.h"
+#include "runtime/store/block.h"
+#include "runtime/store/journal.h"
+
+struct course;
+struct driver;
+struct route_state;
+
+struct node_options {
+    const char *folder;     /* HOME/nodes/NAME */
+    const char *listen;     /* numeric address; NULL: 127.0.0.1 */
+    uint16_t port;          /* 0: any */
+    const char *ledger;     /* URL */
+    const char *peer;       /* URL of any node of the run; NULL: the run is in the own journal */
+    const char *passphrase; /* of key.json, or NULL */
+    bool plain;             /* plain HTTP to other machines */
+    bool json;              /* progress as JSON lines on standard output */
+    bool quiet;
+    unsigned threads; /* of its workers; 0: the machine's cores */
+};
+
+struct node {
+    struct node_options options;
+    uv_loop_t loop;
+    char folder[4000];
+    struct key_pair keys;
+    struct public_key key;
+    char did[DID_TEXT];
+    struct address account;
+    struct block_store blocks;
+    struct journal *journal;
+    struct http_server *server;
+    struct route_state *routes; /* routes.h */
+    struct http_client *client;
+    struct ledger *ledger;
+    struct peer_list *peers;
+    struct course *course; /* the run, once known */
+    struct driver *driver; /* the machine; NULL for a sponsor */
+    const char *role;      /* "sponsor", "trainer", "syncer" */
+    uv_signal_t interrupt, terminate;
+    bool stopping;
+    struct error fault; /* why the node stopped; code none when it was asked to */
+};
+
+/* Opens folder, key, stores, server and clients. The folder must hold key.json. False with `err`; node_close is right in both cases. */
+bool node_open(struct node *node, const char *role, const struct node_options *options, struct error *err);
+void node_close(struct node *node);
+
+/* Runs the loop until node_stop, SIGINT or SIGTERM. False when it stopped for a fault, then told in `err`. */
+bool node_run(struct node *node, struct error *err);
+void node_stop(struct node *node, const struct error *fault); /* NULL: asked to */
+
+/* Tells people and programs: one line of text on standard error, or of JSON on standard output. Takes the reference. */
+void node_tell(struct node *node, const char *kind, json_t *body);
+
+#endif

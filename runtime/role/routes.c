@@ -1,0 +1,451 @@
+#include "runtime/role/routes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "runtime/role/driver.h"
+#include "runtime/store/object.h"
+
+enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, EXPECTED_MOST = 65536, WAITERS_MOST = 4096 };
+
+static struct node *node_of(void *context)
+{
+    return context;
+}
+
+static struct course *course_at(struct http_request *request, struct node *node)
+{
+    const char *run = http_request_parameter(request, "run");
+
+    if (node->course && strcmp(run, node->course->run) == 0)
+        return node->course;
+    http_answer_refusal(request, 404, ERROR_UNKNOWN, NULL, "this node does not take part in run %s", run);
+    return NULL;
+}
+
+static void get_status(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    json_t *status = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s?}", "version", 1, "did", node->did, "role", node->role, "software",
+                               "rondo " RONDO_VERSION, "endpoint", http_server_url(node->server), "run",
+                               node->course ? node->course->run : NULL);
+
+    if (node->driver)
+        json_object_set_new(status, "machine", driver_status(node->driver));
+    http_answer_json(request, 200, status);
+    json_decref(status);
+}
+
+static bool parse_cid(struct http_request *request, struct hash *id)
+{
+    struct error err = { 0 };
+
+    if (cid_parse(http_request_parameter(request, "cid"), id, &err))
+        return true;
+    http_answer_problem(request, 400, &err);
+    return false;
+}
+
+static void get_block(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+    struct hash id;
+
+    if (!parse_cid(request, &id))
+        return;
+    if (block_get(&node->blocks, id, &bytes, &err))
+        http_answer_buffer(request, 200, "application/vnd.ipld.raw", &bytes);
+    else
+        http_answer_problem(request, 0, &err);
+    buffer_free(&bytes);
+}
+
+/* --- what may be pushed ---------------------------------------------------------------------------------------------- */
+
+/* Blocks that accepted documents name and the store lacks. */
+struct expected {
+    struct hash *ids;
+    bool *manifest;
+    size_t count;
+};
+
+struct waiter {
+    struct http_request *request;
+    int64_t round;
+    struct node *node;
+    struct waiter *next;
+};
+
+struct listener {
+    struct event_stream *stream;
+    struct node *node;
+    struct listener *next;
+};
+
+struct route_state {
+    struct expected expected;
+    struct waiter *waiters;
+    size_t waiter_count;
+    struct listener *listeners;
+};
+
+static long expected_find(const struct expected *e, struct hash id)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (hash_equal(e->ids[i], id))
+            return (long)i;
+    return -1;
+}
+
+static void expect(struct node *node, struct hash id, bool manifest, json_t *missing)
+{
+    struct expected *e = &node->routes->expected;
+    char cid[CID_TEXT];
+
+    json_array_append_new(missing, json_string(cid_text(id, cid)));
+    if (expected_find(e, id) >= 0 || e->count == EXPECTED_MOST)
+        return;
+    e->ids = realloc(e->ids, (e->count + 1) * sizeof *e->ids);
+    e->manifest = realloc(e->manifest, (e->count + 1) * sizeof *e->manifest);
+    e->ids[e->count] = id;
+    e->manifest[e->count++] = manifest;
+}
+
+/* Lists what the store lacks of an object. */
+static void expect_object(struct node *node, struct hash id, json_t *missing)
+{
+    struct manifest m;
+    struct error err = { 0 };
+
+    if (!block_has(&node->blocks, id)) {
+        expect(node, id, true, missing);
+        return;
+    }
+    if (!object_manifest(&node->blocks, id, NULL, COURSE_OBJECT_LIMIT, &m, &err))
+        return; /* the check of the contribution says why it is refused */
+    for (size_t i = 0; i < m.count; i++)
+        if (!block_has(&node->blocks, m.chunks[i]))
+            expect(node, m.chunks[i], false, missing);
+    manifest_free(&m);
+}
+
+static void put_block(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    struct expected *e = &node->routes->expected;
+    struct error err = { 0 };
+    struct hash id;
+    size_t size;
+    const uint8_t *body = http_request_body(request, &size);
+
+    if (!parse_cid(request, &id))
+        return;
+    long at = expected_find(e, id);
+    json_t *missing = json_array();
+
+    if (at < 0 && !block_has(&node->blocks, id)) {
+        http_answer_refusal(request, 403, ERROR_REFUSED, "send the document that names it first",
+                            "no accepted document names this block");
+    } else if (!block_put_as(&node->blocks, id, body, size, &err)) {
+        http_answer_problem(request, 0, &err);
+    } else {
+        if (at >= 0) {
+            bool manifest = e->manifest[at];
+
+            e->ids[at] = e->ids[--e->count];
+            e->manifest[at] = e->manifest[e->count];
+            if (manifest)
+                expect_object(node, id, missing);
+        }
+        json_t *answer = json_pack("{s:O}", "missing", missing);
+
+        http_answer_json(request, 200, answer);
+        json_decref(answer);
+        if (node->driver)
+            driver_stirred(node->driver);
+    }
+    json_decref(missing);
+}
+
+static void get_document(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+    struct hash id;
+
+    if (!parse_cid(request, &id))
+        return;
+    if (journal_get_document(node->journal, id, &bytes, &err))
+        http_answer_buffer(request, 200, "application/json", &bytes);
+    else
+        http_answer_problem(request, 0, &err);
+    buffer_free(&bytes);
+}
+
+/* Verifies one envelope of a message and keeps what must be kept. */
+static bool take_document(struct node *node, const json_t *envelope, json_t *missing, struct error *err)
+{
+    char *text = json_dumps(envelope, JSON_COMPACT);
+    struct document d = { 0 };
+    bool ok = document_read(text, strlen(text), &d, err) &&
+              (hash_equal(d.run, node->course->id) || error_set(err, ERROR_MISMATCH, NULL, "a document of another run"));
+
+    free(text);
+    if (ok && d.type != DOCUMENT_ENROLMENT && !(d.has_signer && course_knows(node->course, &d.signer)))
+        ok = error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
+    if (ok && d.type != DOCUMENT_VOTE && d.type != DOCUMENT_PROPOSAL)
+        ok = journal_put_document(node->journal, &d, err);
+    if (ok && d.type == DOCUMENT_ENROLMENT)
+        ok = course_enrol(node->course, &d, err);
+    if (ok && d.type == DOCUMENT_CONTRIBUTION) {
+        expect_object(node, document_cid(d.json, "payload"), missing);
+        expect_object(node, document_cid(d.json, "log"), missing);
+    }
+    document_free(&d);
+    return ok;
+}
+
+static void post_documents(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    struct error err = { 0 };
+    size_t size, index;
+    const uint8_t *body = http_request_body(request, &size);
+    json_t *message = json_read((const char *)body, size, MESSAGE_LIMIT, &err), *envelope;
+    json_t *missing = json_array();
+
+    if (json_object_get(message, "payloadType"))
+        message = json_pack("{s:[o]}", "documents", message);
+    if (!message) {
+        http_answer_problem(request, 400, &err);
+    } else if (!node->course) {
+        http_answer_refusal(request, 404, ERROR_UNKNOWN, NULL, "this node takes part in no run yet");
+    } else {
+        bool ok = json_is_object(message) || error_set(&err, ERROR_TYPE, NULL, "a message is a JSON object");
+
+        json_array_foreach(json_object_get(message, "documents"), index, envelope)
+        {
+            ok = ok && (take_document(node, envelope, missing, &err) || error_at(&err, "documents[%zu]", index));
+        }
+        if (ok) {
+            json_t *answer = json_pack("{s:O}", "missing", missing);
+
+            http_answer_json(request, 200, answer);
+            json_decref(answer);
+            if (node->driver)
+                driver_message(node->driver, message);
+        } else {
+            http_answer_problem(request, 0, &err);
+        }
+    }
+    json_decref(missing);
+    json_decref(message);
+}
+
+static void get_runs(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    json_t *runs = json_pack("{s:i, s:[]}", "version", 1, "runs");
+
+    if (node->course)
+        json_array_append_new(json_object_get(runs, "runs"), json_string(node->course->run));
+    http_answer_json(request, 200, runs);
+    json_decref(runs);
+}
+
+static void get_run(struct http_request *request, void *context)
+{
+    struct course *course = course_at(request, node_of(context));
+
+    if (course)
+        http_answer_bytes(request, 200, "application/json", course->document.bytes.bytes, course->document.bytes.size);
+}
+
+static void get_enrolments(struct http_request *request, void *context)
+{
+    struct course *course = course_at(request, node_of(context));
+    const char *did;
+    json_t *entry;
+
+    if (!course)
+        return;
+    json_t *list = json_array();
+
+    json_object_foreach(course->enrolments, did, entry) json_array_append(list, json_object_get(entry, "envelope"));
+    json_t *answer = json_pack("{s:o}", "documents", list);
+
+    http_answer_json(request, 200, answer);
+    json_decref(answer);
+}
+
+/* --- decided rounds -------------------------------------------------------------------------------------------------- */
+
+static void waiter_drop(struct waiter *w)
+{
+    struct route_state *routes = w->node->routes;
+
+    for (struct waiter **at = &routes->waiters; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            routes->waiter_count--;
+            break;
+        }
+    free(w);
+}
+
+static void waiter_gone(void *context)
+{
+    waiter_drop(context);
+}
+
+static void get_round(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    struct course *course = course_at(request, node);
+    struct error err = { 0 };
+    uint64_t wait;
+    char *end;
+
+    if (!course)
+        return;
+    long round = strtol(http_request_parameter(request, "n"), &end, 10);
+
+    if (*end || round < 0) {
+        http_answer_refusal(request, 400, ERROR_RANGE, NULL, "a round is a whole number");
+        return;
+    }
+    if (!http_request_query_number(request, "wait", 0, &wait, &err)) {
+        http_answer_problem(request, 400, &err);
+        return;
+    }
+    const json_t *final = node->driver ? driver_final(node->driver, round) : NULL;
+
+    if (final) {
+        http_answer_json(request, 200, final);
+        return;
+    }
+    if (wait == 0 || node->routes->waiter_count == WAITERS_MOST) {
+        http_answer_refusal(request, 404, ERROR_MISSING, NULL, "round %ld is not decided here", round);
+        return;
+    }
+    struct waiter *w = calloc(1, sizeof *w);
+
+    *w = (struct waiter){ .request = request, .round = round, .node = node, .next = node->routes->waiters };
+    node->routes->waiters = w;
+    node->routes->waiter_count++;
+    http_request_defer(request, (unsigned)(wait > WAIT_MOST ? WAIT_MOST : wait), waiter_gone, w);
+}
+
+void routes_final(struct node *node, int64_t round)
+{
+    const json_t *final = driver_final(node->driver, round);
+
+    for (struct waiter *w = node->routes->waiters, *next; w && final; w = next) {
+        next = w->next;
+        if (w->round != round)
+            continue;
+        struct http_request *request = w->request;
+
+        waiter_drop(w);
+        http_answer_json(request, 200, final);
+    }
+}
+
+static void listener_gone(void *context)
+{
+    struct listener *l = context;
+
+    for (struct listener **at = &l->node->routes->listeners; *at; at = &(*at)->next)
+        if (*at == l) {
+            *at = l->next;
+            break;
+        }
+    free(l);
+}
+
+static void get_events(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+
+    if (!course_at(request, node))
+        return;
+    struct listener *l = calloc(1, sizeof *l);
+
+    l->node = node;
+    l->stream = event_stream_open(request, listener_gone, l);
+    if (!l->stream) {
+        free(l);
+        return;
+    }
+    l->next = node->routes->listeners;
+    node->routes->listeners = l;
+}
+
+void routes_event(struct node *node, const char *event, const json_t *body)
+{
+    if (!node->routes->listeners)
+        return;
+    char *text = json_dumps(body, JSON_COMPACT);
+
+    for (struct listener *l = node->routes->listeners, *next; l; l = next) {
+        next = l->next;
+        event_stream_send(l->stream, NULL, event, text);
+    }
+    free(text);
+}
+
+static void post_release(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    struct course *course = course_at(request, node);
+    struct error err = { 0 };
+    size_t size;
+    const uint8_t *body = http_request_body(request, &size);
+
+    if (!course)
+        return;
+    json_t *value = json_read((const char *)body, size, 4096, &err);
+
+    if (!value) {
+        http_answer_problem(request, 400, &err);
+        return;
+    }
+    http_answer_empty(request, 202);
+    if (node->driver)
+        driver_release_signature(node->driver, strtol(http_request_parameter(request, "n"), NULL, 10), value);
+    json_decref(value);
+}
+
+const struct http_route node_routes[] = {
+    { "GET", "/v1/status", 0, NULL, get_status },
+    { "GET", "/v1/blocks/{cid}", 0, NULL, get_block },
+    { "PUT", "/v1/blocks/{cid}", BLOCK_SIZE, NULL, put_block },
+    { "GET", "/v1/documents/{cid}", 0, NULL, get_document },
+    { "POST", "/v1/documents", MESSAGE_LIMIT, NULL, post_documents },
+    { "GET", "/v1/runs", 0, NULL, get_runs },
+    { "GET", "/v1/runs/{run}", 0, NULL, get_run },
+    { "GET", "/v1/runs/{run}/enrolments", 0, NULL, get_enrolments },
+    { "GET", "/v1/runs/{run}/rounds/{n}", 0, NULL, get_round },
+    { "GET", "/v1/runs/{run}/events", 0, NULL, get_events },
+    { "POST", "/v1/runs/{run}/releases/{n}", 4096, NULL, post_release },
+    { NULL, NULL, 0, NULL, NULL },
+};
+
+struct route_state *routes_new(void)
+{
+    return calloc(1, sizeof(struct route_state));
+}
+
+void routes_free(struct route_state *routes)
+{
+    if (routes) {
+        free(routes->expected.ids);
+        free(routes->expected.manifest);
+    }
+    free(routes);
+}
