@@ -21,9 +21,6 @@ void driver_free(struct driver *d);
 /* A message that came in, its documents verified and kept already. Borrowed. */
 void driver_message(struct driver *d, const json_t *message);
 
-/* A block or document has arrived that something may wait for. */
-void driver_stirred(struct driver *d);
-
 /* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
 const json_t *driver_final(const struct driver *d, int64_t round);
 

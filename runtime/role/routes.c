@@ -165,8 +165,6 @@ static void put_block(struct http_request *request, void *context)
 
         http_answer_json(request, 200, answer);
         json_decref(answer);
-        if (node->driver)
-            driver_stirred(node->driver);
     }
     json_decref(missing);
 }

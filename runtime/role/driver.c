@@ -1,0 +1,396 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "runtime/role/driver_internal.h"
+#include "runtime/role/routes.h"
+
+/* --- keys for the machine ------------------------------------------------------------------------------------------- */
+
+static json_t *sign(void *context, const char *type, json_t *payload, struct error *err)
+{
+    struct driver *d = context;
+    enum document_type t;
+    struct document document = { 0 };
+    json_t *envelope = NULL;
+    char id[HASH_TEXT];
+
+    if (!document_type_parse(type, &t)) {
+        error_set(err, ERROR_UNKNOWN, NULL, "no document type %s", type);
+        return NULL;
+    }
+    if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err)) {
+        envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, err);
+        json_array_append_new(d->statements,
+                              json_pack("{s:s, s:I, s:I, s:s, s:s}", "type", type, "round",
+                                        json_integer_value(json_object_get(payload, "round")), "view",
+                                        json_integer_value(json_object_get(payload, "view")), "phase",
+                                        document_text(payload, "phase") ? document_text(payload, "phase") : "", "id",
+                                        hash_hex(document.id, id)));
+        if (t != DOCUMENT_VOTE && t != DOCUMENT_PROPOSAL && !journal_put_document(d->node->journal, &document, err)) {
+            json_decref(envelope);
+            envelope = NULL;
+        }
+    }
+    document_free(&document);
+    return envelope;
+}
+
+static json_t *open_envelope(void *context, const json_t *envelope, char type[32], struct error *err)
+{
+    char *text = json_dumps(envelope, JSON_COMPACT);
+    struct document document = { 0 };
+    json_t *payload = NULL;
+
+    (void)context;
+    if (text && document_read(text, strlen(text), &document, err)) {
+        snprintf(type, 32, "%s", document_type_name(document.type));
+        payload = json_incref(document.json);
+    }
+    document_free(&document);
+    free(text);
+    return payload;
+}
+
+/* --- what must be on disk first -------------------------------------------------------------------------------------- */
+
+static bool persist_final(struct driver *d, uint32_t round, const json_t *value, struct error *err)
+{
+    struct document record = { 0 }, certificate = { 0 };
+    bool ok = document_make(DOCUMENT_RECORD, json_object_get(value, "record"), NULL, NULL, &record, err) &&
+              document_make(DOCUMENT_CERTIFICATE, json_object_get(value, "certificate"), NULL, NULL, &certificate, err) &&
+              journal_put_document(d->node->journal, &record, err) && journal_put_document(d->node->journal, &certificate, err) &&
+              journal_finish_round(d->node->journal, d->course->id, round, record.id, certificate.id, err);
+
+    if (ok && json_array_size(d->finals) == round)
+        json_array_append(d->finals, (json_t *)(uintptr_t)value);
+    document_free(&record);
+    document_free(&certificate);
+    return ok;
+}
+
+/* The open round's variables and whatever was signed for them, in one write. */
+static bool persist_round(struct driver *d, const json_t *value, struct error *err)
+{
+    size_t count = json_array_size(d->statements), used = 0;
+    struct statement *statements = calloc(count + 1, sizeof *statements);
+    int64_t round = json_integer_value(json_object_get(value, "round")), view = json_integer_value(json_object_get(value, "view"));
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    bool ok = true;
+
+    for (size_t i = 0; i < count; i++) {
+        json_t *s = json_array_get(d->statements, i);
+        struct statement statement = { .kind = document_text(s, "type"), .phase = document_text(s, "phase") };
+        int64_t at = json_integer_value(json_object_get(s, "round")), in = json_integer_value(json_object_get(s, "view"));
+
+        hash_parse(document_text(s, "id"), &statement.id);
+        if (at == round && in == (view < 0 ? 0 : view))
+            statements[used++] = statement;
+        else
+            ok = ok && journal_sign_once(d->node->journal, d->course->id, (uint32_t)at, (uint32_t)in, &statement, err);
+    }
+    ok = ok && journal_save_round(d->node->journal, d->course->id, (uint32_t)round, (uint32_t)(view < 0 ? 0 : view), text, strlen(text),
+                                  statements, used, err);
+    json_array_clear(d->statements);
+    free(statements);
+    free(text);
+    return ok;
+}
+
+static bool persist(struct driver *d, const json_t *body, struct error *err)
+{
+    const char *key = document_text(body, "key");
+    const json_t *value = json_object_get(body, "value");
+
+    if (strncmp(key, "final/", 6) == 0)
+        return persist_final(d, (uint32_t)strtoul(key + 6, NULL, 10), value, err);
+    return persist_round(d, value, err);
+}
+
+/* --- actions ---------------------------------------------------------------------------------------------------------- */
+
+static void timer_due(uv_timer_t *timer)
+{
+    driver_feed(timer->data, EVENT_TIME, json_object());
+}
+
+static void set_timer(struct driver *d, const json_t *body)
+{
+    int64_t at = json_integer_value(json_object_get(body, "at")), now = (int64_t)uv_now(&d->node->loop);
+
+    uv_timer_start(&d->timer, timer_due, at > now ? (uint64_t)(at - now) : 0, 0);
+}
+
+static void tell_final(struct driver *d, const json_t *body)
+{
+    const json_t *record = json_object_get(body, "record");
+    int64_t round = json_integer_value(json_object_get(record, "round"));
+    json_t *list = json_object_get(record, "contributions"), *each;
+    int64_t accepted = 0, refused = 0;
+    size_t index;
+
+    json_array_foreach(list, index, each)
+    {
+        if (strcmp(document_text(each, "code"), "ok") == 0)
+            accepted++;
+        else
+            refused++;
+    }
+    json_t *told = json_pack("{s:I, s:O, s:I, s:I, s:O?}", "round", round, "kind", json_object_get(record, "kind"), "accepted", accepted,
+                             "refused", refused, "state", json_object_get(record, "state"));
+
+    routes_event(d->node, "final", told);
+    node_tell(d->node, "final", told);
+    routes_final(d->node, round);
+}
+
+static bool perform(struct driver *d, const struct action *action, struct error *err)
+{
+    const json_t *body = action->body;
+
+    switch (action->kind) {
+    case ACTION_PERSIST:
+        return persist(d, body, err);
+    case ACTION_SEND:
+        driver_send(d, body);
+        break;
+    case ACTION_TIMER:
+        set_timer(d, body);
+        break;
+    case ACTION_AWAIT_BLOCK:
+        d->await_height = json_integer_value(json_object_get(body, "height"));
+        break;
+    case ACTION_CHECK:
+    case ACTION_REPLAY:
+    case ACTION_COMPUTE:
+    case ACTION_TRAIN:
+        driver_job_start(d, action->kind, body);
+        break;
+    case ACTION_CANCEL:
+        driver_jobs_cancel(d, json_integer_value(json_object_get(body, "round")));
+        break;
+    case ACTION_FETCH:
+        driver_fetch(d, body);
+        break;
+    case ACTION_FINAL:
+        tell_final(d, body);
+        break;
+    case ACTION_RELEASE:
+        driver_release(d, body);
+        break;
+    case ACTION_STATE:
+        routes_event(d->node, "state", body);
+        node_tell(d->node, "state", json_incref(action->body));
+        break;
+    case ACTION_HALT:
+        return error_set(err, ERROR_CONFLICT, "keep this folder: it holds the evidence", "halted (%s): %s", document_text(body, "code"),
+                         document_text(body, "message"));
+    case ACTION_DONE:
+        node_tell(d->node, "done", json_incref(action->body));
+        break;
+    }
+    return true;
+}
+
+static void drain(struct driver *d)
+{
+    struct actions actions = { 0 };
+
+    d->draining = true;
+    while (d->first && !d->node->stopping) {
+        struct pending_event *p = d->first;
+        struct event event = { .kind = p->kind, .now = (int64_t)uv_now(&d->node->loop), .body = p->body };
+        struct error err = { 0 };
+
+        d->first = p->next;
+        if (!d->first)
+            d->last = &d->first;
+        if (d->is_member)
+            member_step(d->member, &event, &actions);
+        else
+            trainer_step(d->trainer, &event, &actions);
+        for (size_t i = 0; i < actions.count; i++)
+            if (!perform(d, &actions.list[i], &err)) {
+                driver_fail(d, &err);
+                break;
+            }
+        actions_clear(&actions);
+        json_decref(p->body);
+        free(p);
+    }
+    actions_free(&actions);
+    d->draining = false;
+}
+
+void driver_feed(struct driver *d, enum event_kind kind, json_t *body)
+{
+    struct pending_event *p = calloc(1, sizeof *p);
+
+    *p = (struct pending_event){ .kind = kind, .body = body };
+    *d->last = p;
+    d->last = &p->next;
+    if ((d->member || d->trainer) && !d->draining)
+        drain(d);
+}
+
+void driver_fail(struct driver *d, const struct error *err)
+{
+    node_stop(d->node, err);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------- */
+
+static void ticked(uv_timer_t *timer)
+{
+    struct driver *d = timer->data;
+    uint64_t now = uv_now(&d->node->loop);
+
+    if (d->member || d->trainer)
+        driver_ledger_tick(d);
+    if (now - d->last_refresh >= 500 && json_object_size(d->course->enrolments) < d->course->spec.committee.panel_count) {
+        d->last_refresh = now;
+        course_refresh(d->course);
+    }
+}
+
+/* Finals as the machine wants them, from the journal. */
+static bool load_finals(struct driver *d, struct error *err)
+{
+    uint32_t last;
+    struct error none = { 0 };
+
+    if (!journal_last_final(d->node->journal, d->course->id, &last, &none))
+        return none.code == ERROR_MISSING || (*err = none, false);
+    for (uint32_t round = 0; round <= last; round++) {
+        struct hash record, certificate;
+        struct buffer a = { 0 }, b = { 0 };
+        struct document r = { 0 }, c = { 0 };
+        bool ok = journal_final(d->node->journal, d->course->id, round, &record, &certificate, err) &&
+                  journal_get_document(d->node->journal, record, &a, err) && journal_get_document(d->node->journal, certificate, &b, err) &&
+                  document_read_as(DOCUMENT_RECORD, a.bytes, a.size, &r, err) &&
+                  document_read_as(DOCUMENT_CERTIFICATE, b.bytes, b.size, &c, err);
+
+        if (ok)
+            json_array_append_new(d->finals, json_pack("{s:O, s:O}", "record", r.json, "certificate", c.json));
+        document_free(&r);
+        document_free(&c);
+        buffer_free(&a);
+        buffer_free(&b);
+        if (!ok)
+            return error_at(err, "round %u", round);
+    }
+    return true;
+}
+
+bool driver_machine_new(struct driver *d, struct error *err)
+{
+    struct buffer text = { 0 };
+    struct error none = { 0 };
+    uint32_t round, view;
+    json_t *durable = NULL;
+    bool found = journal_load_round(d->node->journal, d->course->id, &round, &view, &text, &none);
+
+    if (found)
+        durable = json_read((const char *)text.bytes, text.size, SIZE_MAX, err);
+    buffer_free(&text);
+    if ((found && !durable) || !load_finals(d, err))
+        return false;
+    if (d->is_member) {
+        struct member_start start = { .rules = &d->course->rules,
+                                      .did = d->node->did,
+                                      .signing = d->signing,
+                                      .durable = durable,
+                                      .finals = d->finals,
+                                      .fresh = !found };
+
+        d->member = member_new(&start, err);
+    } else {
+        struct trainer_start start = { .rules = &d->course->rules,
+                                       .did = d->node->did,
+                                       .signing = d->signing,
+                                       .enrolment = d->enrolment,
+                                       .durable = durable,
+                                       .finals = d->finals };
+
+        d->trainer = trainer_new(&start, err);
+    }
+    json_decref(durable);
+    if (!d->member && !d->trainer)
+        return false;
+    driver_feed(d, EVENT_TIME, json_object());
+    return true;
+}
+
+struct driver *driver_new(struct node *node, bool member, struct error *err)
+{
+    struct driver *d = calloc(1, sizeof *d);
+
+    *d = (struct driver){ .node = node, .course = node->course, .is_member = member, .statements = json_array(), .finals = json_array(),
+                          .asked_rounds = json_object(), .await_height = -1 };
+    d->last = &d->first;
+    d->signing = (struct signing){ .context = d, .sign = sign, .open = open_envelope };
+    uv_timer_init(&node->loop, &d->timer);
+    uv_timer_init(&node->loop, &d->tick);
+    d->timer.data = d->tick.data = d;
+    d->timers = true;
+    if (!driver_enrol(d, err)) {
+        node->driver = d; /* node_close frees it */
+        return NULL;
+    }
+    uv_timer_start(&d->tick, ticked, 0, (uint64_t)(d->course->spec.payment.block_ms < 50 ? 50 : d->course->spec.payment.block_ms));
+    driver_prepare(d);
+    return d;
+}
+
+static void driver_closed(uv_handle_t *handle)
+{
+    struct driver *d = handle->data;
+
+    free(d);
+}
+
+void driver_free(struct driver *d)
+{
+    if (!d)
+        return;
+    driver_jobs_free(d);
+    driver_releases_free(d);
+    fetch_cancel(d->fetch);
+    worker_free(d->main);
+    worker_free(d->replay);
+    member_free(d->member);
+    trainer_free(d->trainer);
+    for (struct pending_event *p = d->first, *next; p; p = next) {
+        next = p->next;
+        json_decref(p->body);
+        free(p);
+    }
+    json_decref(d->statements);
+    json_decref(d->finals);
+    json_decref(d->enrolment);
+    json_decref(d->asked_rounds);
+    uv_close((uv_handle_t *)&d->timer, NULL);
+    uv_close((uv_handle_t *)&d->tick, driver_closed);
+}
+
+void driver_message(struct driver *d, const json_t *message)
+{
+    driver_feed(d, EVENT_MESSAGE, json_incref((json_t *)(uintptr_t)message));
+}
+
+
+const json_t *driver_final(const struct driver *d, int64_t round)
+{
+    return round < 0 ? NULL : json_array_get(d->finals, (size_t)round);
+}
+
+json_t *driver_status(const struct driver *d)
+{
+    if (d->member)
+        return json_pack("{s:s, s:I, s:I}", "phase", member_phase(d->member), "round", member_round(d->member), "view",
+                         member_view(d->member));
+    if (d->trainer)
+        return json_pack("{s:s, s:I}", "phase", trainer_phase(d->trainer), "round", trainer_round(d->trainer));
+    return json_pack("{s:s}", "phase", "preparing");
+}

@@ -1,0 +1,101 @@
+/* driver_internal.h - the parts of a driver: driver.c (events and actions), driver_start.c (until the machine runs), driver_jobs.c
+ * (workers), driver_send.c (peers), driver_ledger.c (blocks, escrows, releases). Only these include it. */
+#ifndef RONDO_ROLE_DRIVER_INTERNAL_H
+#define RONDO_ROLE_DRIVER_INTERNAL_H
+
+#include "runtime/role/driver.h"
+#include "runtime/round/member.h"
+#include "runtime/round/trainer.h"
+
+struct pending_event {
+    enum event_kind kind;
+    json_t *body;
+    struct pending_event *next;
+};
+
+/* A job that waits for blocks, or runs in a worker. */
+struct driver_job {
+    enum action_kind kind; /* CHECK, REPLAY, COMPUTE or TRAIN */
+    json_t *body;          /* of the action; owned */
+    int64_t round;
+    struct fetch *fetch;   /* while blocks are missing */
+    struct worker *worker; /* once it was handed over */
+    uint64_t id;           /* in that worker */
+    struct driver *driver;
+    struct driver_job *next;
+};
+
+/* The release of one round, on its way to the ledger. */
+struct driver_release {
+    int64_t round;
+    json_t *body; /* of the RELEASE action; NULL while only others have signed */
+    struct release release;
+    struct hash digest;
+    bool known; /* release and digest are worked out */
+    struct {
+        struct address signer;
+        struct account_signature signature;
+    } signatures[SPEC_PANEL];
+    size_t signature_count;
+    json_t *early; /* signatures that came before the digest was known */
+    bool submitting, done;
+    uint64_t next_try;
+    struct driver *driver;
+    struct driver_release *next;
+};
+
+struct driver {
+    struct node *node;
+    struct course *course;
+    bool is_member;
+    struct member *member;
+    struct trainer *trainer;
+    struct signing signing;
+    json_t *statements; /* signed since the last PERSIST: [ { type, view, phase, id } ] */
+    json_t *enrolment;  /* own envelope */
+    json_t *finals;     /* [ { record, certificate } ] from round 0 */
+
+    struct pending_event *first, **last;
+    bool draining;
+    uv_timer_t timer, tick; /* the machine's; the driver's own, four times a block */
+    bool timers;
+
+    struct worker *main, *replay; /* replay: members only */
+    int opening;
+    struct fetch *fetch; /* while preparing */
+    struct driver_job *jobs;
+    json_t *asked_rounds; /* round -> true while a FETCH of it is out */
+    size_t turn;          /* which panel member is asked next */
+
+    int64_t await_height; /* -1: none */
+    bool await_busy, head_busy, funded, funded_busy;
+    struct ledger_status ledger;
+    bool ledger_known;
+    struct driver_release *releases;
+    uint64_t last_refresh;
+};
+
+/* driver.c */
+void driver_feed(struct driver *d, enum event_kind kind, json_t *body); /* takes the reference */
+void driver_fail(struct driver *d, const struct error *err);
+bool driver_machine_new(struct driver *d, struct error *err);
+
+/* driver_start.c */
+bool driver_enrol(struct driver *d, struct error *err); /* makes and keeps the own enrolment */
+void driver_prepare(struct driver *d);
+
+/* driver_jobs.c */
+void driver_job_start(struct driver *d, enum action_kind kind, const json_t *body);
+void driver_jobs_cancel(struct driver *d, int64_t round);
+void driver_jobs_free(struct driver *d);
+
+/* driver_send.c */
+void driver_send(struct driver *d, const json_t *body);
+void driver_fetch(struct driver *d, const json_t *body);
+
+/* driver_ledger.c */
+void driver_ledger_tick(struct driver *d);
+void driver_release(struct driver *d, const json_t *body);
+void driver_releases_free(struct driver *d);
+
+#endif

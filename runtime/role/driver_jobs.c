@@ -1,0 +1,251 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "runtime/role/driver_internal.h"
+
+enum { CHECK_MS = 30000, DATA_MS = 600000 };
+
+static void job_drop(struct driver_job *j)
+{
+    for (struct driver_job **at = &j->driver->jobs; *at; at = &(*at)->next)
+        if (*at == j) {
+            *at = j->next;
+            break;
+        }
+    json_decref(j->body);
+    free(j);
+}
+
+/* The answer the machine gets: the action's own fields and what is given. */
+static void job_answer(struct driver_job *j, enum event_kind kind, json_t *body)
+{
+    struct driver *d = j->driver;
+
+    job_drop(j);
+    driver_feed(d, kind, body);
+}
+
+static void job_failed(struct driver_job *j, const struct error *err)
+{
+    char text[1024];
+    const char *code = error_name(err->code);
+
+    node_tell(j->driver->node, "job_failed",
+              json_pack("{s:s, s:s}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text)));
+    switch (j->kind) {
+    case ACTION_CHECK:
+        job_answer(j, EVENT_CHECKED, json_pack("{s:O, s:s}", "cid", json_object_get(j->body, "cid"), "code", code));
+        break;
+    case ACTION_COMPUTE:
+        job_answer(j, EVENT_COMPUTED, json_pack("{s:O, s:s, s:n}", "hash", json_object_get(j->body, "hash"), "code", code, "result"));
+        break;
+    case ACTION_TRAIN: /* a trainer that cannot train takes no part in this round */
+    default:
+        job_drop(j);
+    }
+}
+
+static void job_done(void *context, const struct worker_answer *answer)
+{
+    struct driver_job *j = context;
+
+    j->worker = NULL;
+    if (answer->error) {
+        job_failed(j, answer->error);
+        return;
+    }
+    switch (j->kind) {
+    case ACTION_CHECK:
+        job_answer(j, EVENT_CHECKED,
+                   json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "code", json_object_get(answer->result, "code")));
+        break;
+    case ACTION_REPLAY:
+        job_answer(j, EVENT_REPLAYED,
+                   json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "index", json_object_get(answer->result, "index")));
+        break;
+    case ACTION_COMPUTE:
+        job_answer(j, EVENT_COMPUTED,
+                   json_pack("{s:O, s:s, s:O}", "hash", json_object_get(j->body, "hash"), "code", "ok", "result", answer->result));
+        break;
+    default:
+        job_answer(j, EVENT_TRAINED, json_pack("{s:I, s:O}", "round", j->round, "contribution", answer->result));
+    }
+}
+
+static void job_progress(void *context, json_t *progress)
+{
+    struct driver_job *j = context;
+    json_t *told = json_pack("{s:I, s:s}", "round", j->round, "job", action_name(j->kind));
+
+    json_object_update(told, progress);
+    node_tell(j->driver->node, "progress", told);
+}
+
+/* --- what a job needs -------------------------------------------------------------------------------------------------- */
+
+struct needs {
+    struct fetch_want *list;
+    size_t count;
+};
+
+static bool need(struct needs *n, const char *cid, struct error *err)
+{
+    struct hash id;
+
+    if (!cid || !cid_parse(cid, &id, err))
+        return cid ? false : error_set(err, ERROR_MISSING, NULL, "a content id is absent");
+    n->list = realloc(n->list, (n->count + 1) * sizeof *n->list);
+    n->list[n->count++] = (struct fetch_want){ id, true };
+    return true;
+}
+
+static bool need_context(struct driver *d, struct needs *n, json_t *context, json_t *shards, struct error *err)
+{
+    json_t *list = json_object_get(context, "shards"), *shard;
+    size_t index;
+
+    json_array_foreach(list, index, shard)
+    {
+        json_t *cid = json_array_get(d->course->shards, (size_t)json_integer_value(shard));
+
+        if (!need(n, json_string_value(cid), err))
+            return error_at(err, "shard %lld", (long long)json_integer_value(shard));
+        json_array_append(shards, cid);
+    }
+    return need(n, document_text(context, "outer"), err) || error_at(err, "outer");
+}
+
+/* Payload CIDs of the contributions a fold names. */
+static bool need_payloads(struct driver *d, struct needs *n, json_t *request, json_t *payloads, struct error *err)
+{
+    json_t *rounds = json_object_get(request, "rounds"), *round, *each;
+    size_t i, j;
+
+    json_array_foreach(rounds, i, round)
+    {
+        json_array_foreach(json_object_get(round, "contributions"), j, each)
+        {
+            struct buffer bytes = { 0 };
+            struct document document = { 0 };
+            struct hash id;
+            const char *cid = document_text(each, "cid");
+            bool ok = cid_parse(cid, &id, err) && journal_get_document(d->node->journal, id, &bytes, err) &&
+                      document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err) &&
+                      need(n, document_text(document.json, "payload"), err);
+
+            if (ok)
+                json_object_set(payloads, cid, json_object_get(document.json, "payload"));
+            document_free(&document);
+            buffer_free(&bytes);
+            if (!ok)
+                return error_at(err, "contribution %s", cid);
+        }
+    }
+    return need(n, document_text(request, "from"), err) || error_at(err, "from");
+}
+
+/* The worker's job and the objects it reads. */
+static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err)
+{
+    struct driver *d = j->driver;
+    json_t *context = json_object_get(j->body, "context"), *request = json_object_get(j->body, "request"), *extra;
+    json_t *document = json_object_get(j->body, "document"), *job = NULL;
+
+    switch (j->kind) {
+    case ACTION_CHECK:
+        if (need(n, document_text(document, "payload"), err) && need(n, document_text(document, "log"), err))
+            job = json_pack("{s:s, s:O, s:O}", "job", "check", "document", document, "context", context);
+        break;
+    case ACTION_REPLAY:
+        extra = json_array();
+        if (need_context(d, n, context, extra, err) && need(n, document_text(document, "log"), err))
+            job = json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "document", document, "context", context, "shards", extra);
+        json_decref(extra);
+        break;
+    case ACTION_TRAIN:
+        extra = json_array();
+        if (need_context(d, n, context, extra, err))
+            job = json_pack("{s:s, s:O, s:O}", "job", "train", "context", context, "shards", extra);
+        json_decref(extra);
+        break;
+    default:
+        extra = json_object();
+        if (strcmp(document_text(request, "kind"), "fold") != 0)
+            job = json_pack("{s:s, s:O}", "job", "plan", "request", request);
+        else if (need_payloads(d, n, request, extra, err))
+            job = json_pack("{s:s, s:O, s:O}", "job", "fold", "request", request, "payloads", extra);
+        json_decref(extra);
+    }
+    return job;
+}
+
+static void job_go(struct driver_job *j)
+{
+    struct needs n = { 0 };
+    struct error err = { 0 };
+    json_t *job = job_make(j, &n, &err);
+
+    free(n.list);
+    if (!job) {
+        job_failed(j, &err);
+        return;
+    }
+    j->worker = j->kind == ACTION_REPLAY ? j->driver->replay : j->driver->main;
+    j->id = worker_submit(j->worker, job, NULL, 0, job_progress, job_done, j);
+}
+
+static void job_fetched(void *context, const struct error *fault)
+{
+    struct driver_job *j = context;
+
+    j->fetch = NULL;
+    if (fault)
+        job_failed(j, fault);
+    else
+        job_go(j);
+}
+
+void driver_job_start(struct driver *d, enum action_kind kind, const json_t *body)
+{
+    struct driver_job *j = calloc(1, sizeof *j);
+    struct needs n = { 0 };
+    struct error err = { 0 };
+    json_t *job, *round = json_object_get(json_object_get(body, "context"), "round");
+
+    *j = (struct driver_job){ .kind = kind, .body = json_incref((json_t *)(uintptr_t)body), .driver = d, .next = d->jobs };
+    j->round = json_integer_value(round ? round : json_object_get(json_object_get(body, "request"), "round"));
+    d->jobs = j;
+    job = job_make(j, &n, &err);
+    if (!job)
+        job_failed(j, &err);
+    else if (n.count == 0 || fetch_complete(d->node, n.list, n.count, COURSE_OBJECT_LIMIT))
+        job_go(j);
+    else
+        j->fetch = fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT, kind == ACTION_CHECK ? CHECK_MS : DATA_MS, job_fetched, j);
+    json_decref(job);
+    free(n.list);
+}
+
+static void job_cancel(struct driver_job *j)
+{
+    fetch_cancel(j->fetch);
+    if (j->worker)
+        worker_cancel(j->worker, j->id);
+    job_drop(j);
+}
+
+void driver_jobs_cancel(struct driver *d, int64_t round)
+{
+    for (struct driver_job *j = d->jobs, *next; j; j = next) {
+        next = j->next;
+        if (j->round <= round && j->kind != ACTION_REPLAY)
+            job_cancel(j);
+    }
+}
+
+void driver_jobs_free(struct driver *d)
+{
+    while (d->jobs)
+        job_cancel(d->jobs);
+}

@@ -1,0 +1,255 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "runtime/role/driver_internal.h"
+
+/* --- messages and the blocks they name ---------------------------------------------------------------------------------- */
+
+/* One message on its way to one machine; then the blocks it lacks, one after another. */
+struct delivery {
+    struct driver *driver;
+    char did[DID_TEXT];
+    char *endpoint, *text;
+    json_t *contributions; /* CIDs to acknowledge; empty: nothing is pushed */
+    json_t *missing;       /* blocks still to push */
+};
+
+static void deliver_next(struct delivery *v);
+
+static void delivery_free(struct delivery *v)
+{
+    free(v->endpoint);
+    free(v->text);
+    json_decref(v->contributions);
+    json_decref(v->missing);
+    free(v);
+}
+
+static void call(struct delivery *v, const char *method, const char *path, const void *body, size_t size,
+                 void (*done)(void *, struct http_answer *))
+{
+    struct error err = { 0 };
+    char *url = http_url_join(v->endpoint, path);
+    struct http_call c = { .method = method, .url = url, .body = body, .size = size, .connect_ms = 3000, .total_ms = 60000,
+                           .type = strcmp(method, "PUT") == 0 ? "application/vnd.ipld.raw" : "application/json" };
+
+    if (!http_client_send(v->driver->node->client, &c, done, v, &err))
+        delivery_free(v); /* the machine repeats what matters */
+    free(url);
+}
+
+/* Appends the answer's missing blocks; false when the call failed. */
+static bool take_missing(struct delivery *v, struct http_answer *answer)
+{
+    struct error err = { 0 };
+    json_t *value;
+
+    if (!http_answer_ok(answer, &err)) {
+        peer_list_note(v->driver->node->peers, v->did, PEER_SILENT, uv_now(&v->driver->node->loop));
+        return false;
+    }
+    value = json_read((const char *)answer->body.bytes, answer->body.size, HTTP_ANSWER_LIMIT, &err);
+    json_array_extend(v->missing, json_object_get(value, "missing"));
+    json_decref(value);
+    return true;
+}
+
+static void pushed(void *context, struct http_answer *answer)
+{
+    struct delivery *v = context;
+
+    if (take_missing(v, answer))
+        deliver_next(v);
+    else
+        delivery_free(v);
+}
+
+/* Pushes the next block; after the last the contributions are acknowledged. */
+static void deliver_next(struct delivery *v)
+{
+    struct driver *d = v->driver;
+    size_t count = json_array_size(v->missing), index;
+    json_t *each;
+
+    if (count == 0) {
+        json_array_foreach(v->contributions, index, each)
+        {
+            driver_feed(d, EVENT_ACKNOWLEDGED, json_pack("{s:O, s:s}", "cid", each, "did", v->did));
+        }
+        delivery_free(v);
+        return;
+    }
+
+    const char *cid = json_string_value(json_array_get(v->missing, count - 1));
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+    struct hash id;
+    char path[128];
+    bool ok = cid && cid_parse(cid, &id, &err) && block_get(&d->node->blocks, id, &bytes, &err);
+
+    if (ok)
+        snprintf(path, sizeof path, "/v1/blocks/%s", cid);
+    json_array_remove(v->missing, count - 1);
+    if (ok)
+        call(v, "PUT", path, bytes.bytes, bytes.size, pushed);
+    else
+        delivery_free(v);
+    buffer_free(&bytes);
+}
+
+/* CIDs of the contributions that this node made itself. */
+static json_t *own_contributions(struct driver *d, const json_t *message)
+{
+    json_t *list = json_array(), *envelope;
+    size_t index;
+
+    json_array_foreach(json_object_get(message, "documents"), index, envelope)
+    {
+        char *text = json_dumps(envelope, JSON_COMPACT), cid[CID_TEXT];
+        struct document document = { 0 };
+        struct error err = { 0 };
+
+        if (!d->is_member && document_read_as(DOCUMENT_CONTRIBUTION, text, strlen(text), &document, &err))
+            json_array_append_new(list, json_string(cid_text(document.id, cid)));
+        document_free(&document);
+        free(text);
+    }
+    return list;
+}
+
+void driver_send(struct driver *d, const json_t *body)
+{
+    const json_t *message = json_object_get(body, "message");
+    json_t *to = json_object_get(body, "to"), *did, *contributions = own_contributions(d, message);
+    char *text = json_dumps(message, JSON_COMPACT);
+    size_t index;
+
+    json_array_foreach(to, index, did)
+    {
+        const char *endpoint = course_endpoint(d->course, json_string_value(did));
+
+        if (!endpoint || strcmp(json_string_value(did), d->node->did) == 0)
+            continue;
+        struct delivery *v = calloc(1, sizeof *v);
+
+        v->driver = d;
+        snprintf(v->did, sizeof v->did, "%s", json_string_value(did));
+        v->endpoint = strdup(endpoint);
+        v->contributions = json_incref(contributions);
+        v->missing = json_array();
+        call(v, "POST", "/v1/documents", text, strlen(text), pushed);
+    }
+    json_decref(contributions);
+    free(text);
+}
+
+/* --- asking for what is missing ------------------------------------------------------------------------------------------ */
+
+struct question {
+    struct driver *driver;
+    char key[96]; /* in asked_rounds */
+    bool document;
+};
+
+/* Any panel member but this node, in turn; NULL when no endpoint is known. */
+static const char *some_member(struct driver *d)
+{
+    const struct run_spec *spec = &d->course->spec;
+
+    for (size_t i = 0; i < spec->committee.panel_count; i++) {
+        char did[DID_TEXT];
+        const char *endpoint;
+
+        did_text(&spec->committee.panel[d->turn++ % spec->committee.panel_count].did, did);
+        endpoint = course_endpoint(d->course, did);
+        if (endpoint && strcmp(did, d->node->did) != 0)
+            return endpoint;
+    }
+    return d->node->options.peer;
+}
+
+static void told(void *context, struct http_answer *answer)
+{
+    struct question *q = context;
+    struct driver *d = q->driver;
+    struct error err = { 0 };
+    json_t *value = NULL;
+
+    json_object_del(d->asked_rounds, q->key);
+    if (http_answer_ok(answer, &err))
+        value = json_read((const char *)answer->body.bytes, answer->body.size, 16 << 20, &err);
+    if (value && q->document) {
+        char *text = json_dumps(value, JSON_COMPACT);
+        struct document document = { 0 };
+
+        if (document_read(text, strlen(text), &document, &err) && journal_put_document(d->node->journal, &document, &err))
+            driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", value));
+        document_free(&document);
+        free(text);
+    } else if (value) {
+        driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "finals", value));
+    }
+    json_decref(value);
+    free(q);
+}
+
+static void ask(struct driver *d, const char *key, const char *path, bool document)
+{
+    const char *endpoint = some_member(d);
+    struct error err = { 0 };
+
+    if (!endpoint || json_object_get(d->asked_rounds, key))
+        return;
+    struct question *q = calloc(1, sizeof *q);
+    char *url = http_url_join(endpoint, path);
+    struct http_call c = { .method = "GET", .url = url, .limit = 16 << 20, .connect_ms = 3000, .total_ms = 30000 };
+
+    q->driver = d;
+    q->document = document;
+    snprintf(q->key, sizeof q->key, "%s", key);
+    if (http_client_send(d->node->client, &c, told, q, &err))
+        json_object_set_new(d->asked_rounds, key, json_true());
+    else
+        free(q);
+    free(url);
+}
+
+static void fetch_document(struct driver *d, const char *cid)
+{
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+    struct hash id;
+    char path[128];
+
+    if (!cid_parse(cid, &id, &err))
+        return;
+    if (journal_get_document(d->node->journal, id, &bytes, &err)) {
+        json_t *envelope = json_read((const char *)bytes.bytes, bytes.size, SIZE_MAX, &err);
+
+        if (envelope)
+            driver_feed(d, EVENT_MESSAGE, json_pack("{s:[o]}", "documents", envelope));
+    } else {
+        snprintf(path, sizeof path, "/v1/documents/%s", cid);
+        ask(d, cid, path, true);
+    }
+    buffer_free(&bytes);
+}
+
+void driver_fetch(struct driver *d, const json_t *body)
+{
+    json_t *documents = json_object_get(body, "documents"), *cid;
+    size_t index;
+    char key[32], path[160];
+
+    json_array_foreach(documents, index, cid)
+    {
+        fetch_document(d, json_string_value(cid));
+    }
+    if (documents)
+        return;
+    snprintf(key, sizeof key, "%lld", (long long)json_integer_value(json_object_get(body, "round")));
+    snprintf(path, sizeof path, "/v1/runs/%s/rounds/%s?wait=20000", d->course->run, key);
+    ask(d, key, path, false);
+}

@@ -1,0 +1,128 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "native/kernel/class.h"
+#include "runtime/role/driver_internal.h"
+
+enum { PREPARE_MS = 600000 };
+
+/* --- the own enrolment ------------------------------------------------------------------------------------------------ */
+
+static json_t *own_enrolment(struct driver *d)
+{
+    return json_object_get(json_object_get(d->course->enrolments, d->node->did), "payload");
+}
+
+bool driver_enrol(struct driver *d, struct error *err)
+{
+    const struct node *node = d->node;
+    char run[CID_TEXT], digest[HASH_TEXT], account[ADDRESS_TEXT];
+    json_t *have = own_enrolment(d);
+    struct document document = { 0 };
+    struct hash class_digest;
+
+    kernel_class_digest(class_digest.bytes);
+    hash_hex(class_digest, digest);
+    if (have && strcmp(document_text(have, "endpoint") ? document_text(have, "endpoint") : "", http_server_url(node->server)) == 0 &&
+        strcmp(document_text(have, "kernel_digest"), digest) == 0) {
+        d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
+        return true;
+    }
+    json_t *fields = json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:i, s:i}}", "run", cid_text(d->course->id, run), "role", node->role, "account",
+                               address_text(node->account, account), "kernel_digest", digest, "endpoint", http_server_url(node->server),
+                               "capacity", "threads", (int)node->options.threads, "devices", 0);
+    bool ok = document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
+              journal_put_document(node->journal, &document, err) && course_enrol(d->course, &document, err);
+
+    json_decref(fields);
+    document_free(&document);
+    if (ok)
+        d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
+    return ok;
+}
+
+/* --- from nothing to a running machine --------------------------------------------------------------------------------- */
+
+static void genesis_made(void *context, const struct worker_answer *answer)
+{
+    struct driver *d = context;
+    struct error err = { 0 };
+
+    if (answer->error) {
+        driver_fail(d, answer->error);
+        return;
+    }
+    rules_set_genesis(&d->course->rules, document_text(answer->result, "outer"), document_text(answer->result, "state"));
+    if (!driver_machine_new(d, &err))
+        driver_fail(d, &err);
+    else
+        node_tell(d->node, "ready", json_pack("{s:s, s:s}", "run", d->course->run, "endpoint", http_server_url(d->node->server)));
+}
+
+static void opened(void *context, const struct worker_answer *answer)
+{
+    struct driver *d = context;
+
+    if (answer->error) {
+        driver_fail(d, answer->error);
+        return;
+    }
+    if (--d->opening == 0)
+        worker_submit(d->main, json_pack("{s:s}", "job", "genesis"), NULL, 0, NULL, genesis_made, d);
+}
+
+static struct worker *start_worker(struct driver *d, int nice, struct error *err)
+{
+    struct worker_options options = { .blocks = d->node->blocks.folder, .threads = d->node->options.threads, .nice = nice };
+    struct worker *w = worker_new(&d->node->loop, &options, err);
+
+    if (w) {
+        d->opening++;
+        worker_open(w, json_incref(d->course->open), opened, d);
+    }
+    return w;
+}
+
+static void everything_here(struct driver *d)
+{
+    struct error err = { 0 };
+
+    if (!course_prepare(d->course, &err)) {
+        driver_fail(d, &err);
+        return;
+    }
+    d->main = start_worker(d, 0, &err);
+    if (d->main && d->is_member)
+        d->replay = start_worker(d, 10, &err);
+    if (!d->main || (d->is_member && !d->replay))
+        driver_fail(d, &err);
+}
+
+static void arrived(void *context, const struct error *fault)
+{
+    struct driver *d = context;
+
+    d->fetch = NULL;
+    if (fault)
+        driver_fail(d, fault);
+    else
+        driver_prepare(d);
+}
+
+void driver_prepare(struct driver *d)
+{
+    struct fetch_want *wants = NULL;
+    size_t count;
+    bool complete;
+    struct error err = { 0 };
+
+    if (!course_wants(d->course, &wants, &count, &complete, &err))
+        driver_fail(d, &err);
+    else if (complete && fetch_complete(d->node, wants, count, COURSE_OBJECT_LIMIT))
+        everything_here(d);
+    else
+        d->fetch = fetch_start(d->node, wants, count, COURSE_OBJECT_LIMIT, PREPARE_MS, arrived, d);
+    free(wants);
+}
