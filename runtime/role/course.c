@@ -42,7 +42,8 @@ bool course_load(struct node *node, const char *run, struct course *c, struct er
     snprintf(c->run, sizeof c->run, "%s", run);
 
     bool ok = cid_parse(run, &c->id, err) && journal_get_document(node->journal, c->id, &bytes, err) &&
-              document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, &c->document, err) && read_spec(c, err) && load_enrolments(c, err);
+              document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, &c->document, err) && read_spec(c, err) &&
+              load_enrolments(c, err);
 
     buffer_free(&bytes);
     return ok || error_at(err, "run %s", run);
@@ -61,7 +62,8 @@ void course_free(struct course *c)
 
 const char *course_endpoint(const struct course *c, const char *did)
 {
-    const char *endpoint = json_string_value(json_object_get(json_object_get(json_object_get(c->enrolments, did), "payload"), "endpoint"));
+    const char *endpoint =
+        json_string_value(json_object_get(json_object_get(json_object_get(c->enrolments, did), "payload"), "endpoint"));
 
     return endpoint && endpoint[0] ? endpoint : NULL;
 }
@@ -224,7 +226,8 @@ static void want(struct wants *w, struct hash id, bool object)
 static json_t *read_block(struct course *c, struct hash id, struct error *err)
 {
     struct buffer bytes = { 0 };
-    json_t *value = block_get(&c->node->blocks, id, &bytes, err) ? json_read((const char *)bytes.bytes, bytes.size, BLOCK_SIZE, err) : NULL;
+    json_t *value =
+        block_get(&c->node->blocks, id, &bytes, err) ? json_read((const char *)bytes.bytes, bytes.size, BLOCK_SIZE, err) : NULL;
 
     buffer_free(&bytes);
     return value;
@@ -271,7 +274,8 @@ bool course_wants(struct course *c, struct fetch_want **wants, size_t *count, bo
             struct hash object;
 
             ok = ok && plain_name(json_string_value(json_object_get(file, "name"))) &&
-                 cid_parse(json_string_value(json_object_get(file, "object")) ? json_string_value(json_object_get(file, "object")) : "",
+                 cid_parse(json_string_value(json_object_get(file, "object")) ? json_string_value(json_object_get(file, "object"))
+                                                                              : "",
                            &object, err);
             if (ok)
                 want(&w, object, true);
@@ -336,7 +340,10 @@ static bool add_scripts(struct course *c, json_t *scripts, struct error *err)
     const struct {
         struct hash id;
         const char *name;
-    } own[] = { { s->model.cid, "model" }, { s->objective.cid, "objective" }, { s->inner.cid, "inner" }, { s->outer.cid, "outer" },
+    } own[] = { { s->model.cid, "model" },
+                { s->objective.cid, "objective" },
+                { s->inner.cid, "inner" },
+                { s->outer.cid, "outer" },
                 { s->schedule.cid, "schedule" } };
     bool ok = true;
 
@@ -368,7 +375,8 @@ static bool read_shards(struct course *c, struct error *err)
     bool ok = manifest && json_array_size(c->shards) == c->spec.dataset.shards;
 
     json_decref(manifest);
-    return ok || error_set(err, ERROR_MISMATCH, NULL, "the dataset's manifest does not list the spec's %u shards", c->spec.dataset.shards);
+    return ok || error_set(err, ERROR_MISMATCH, NULL, "the dataset's manifest does not list the spec's %u shards",
+                           c->spec.dataset.shards);
 }
 
 bool course_prepare(struct course *c, struct error *err)
@@ -382,8 +390,9 @@ bool course_prepare(struct course *c, struct error *err)
     if (ok && strcmp(c->spec.chat_template, "model") != 0)
         ok = cid_parse(c->spec.chat_template, &id, err) && block_get(&c->node->blocks, id, &template, err);
     if (ok)
-        c->open = json_pack("{s:s, s:s, s:O, s:s, s:o, s:O}", "job", "open", "run", c->run, "spec", c->spec.json, "model", path, "template",
-                            template.size ? json_stringn((const char *)template.bytes, template.size) : json_null(), "scripts", scripts);
+        c->open = json_pack("{s:s, s:s, s:O, s:s, s:o, s:O}", "job", "open", "run", c->run, "spec", c->spec.json, "model", path,
+                            "template", template.size ? json_stringn((const char *)template.bytes, template.size) : json_null(),
+                            "scripts", scripts);
     buffer_free(&template);
     json_decref(scripts);
     return ok && (c->open || error_set(err, ERROR_SYNTAX, NULL, "the chat template is not UTF-8"));

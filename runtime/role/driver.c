@@ -8,31 +8,42 @@
 
 /* --- keys for the machine ------------------------------------------------------------------------------------------- */
 
+/* Statements of which a key makes one for a (run, round, view, phase): two would be an equivocation. */
+static bool said_once(enum document_type type)
+{
+    return type == DOCUMENT_RECEIVED || type == DOCUMENT_PROPOSAL || type == DOCUMENT_VOTE;
+}
+
+static bool keep_statement(struct driver *d, const struct document *document, struct error *err)
+{
+    const char *phase = document_text(document->json, "phase"), *type = document_type_name(document->type);
+    char id[HASH_TEXT];
+
+    if (document->type == DOCUMENT_CONTRIBUTION)
+        return journal_sign_once(d->node->journal, d->course->id, document->round, 0,
+                                 &(struct statement){ type, "", document->id }, err);
+    if (said_once(document->type)) /* written with the variables of the round, at the PERSIST that follows */
+        json_array_append_new(d->statements,
+                              json_pack("{s:s, s:I, s:I, s:s, s:s}", "type", type, "round", (json_int_t)document->round, "view",
+                                        (json_int_t)document_integer(document->json, "view"), "phase", phase ? phase : "", "id",
+                                        hash_hex(document->id, id)));
+    return true;
+}
+
 static json_t *sign(void *context, const char *type, json_t *payload, struct error *err)
 {
     struct driver *d = context;
     enum document_type t;
     struct document document = { 0 };
     json_t *envelope = NULL;
-    char id[HASH_TEXT];
 
     if (!document_type_parse(type, &t)) {
         error_set(err, ERROR_UNKNOWN, NULL, "no document type %s", type);
         return NULL;
     }
-    if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err)) {
+    if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err) && keep_statement(d, &document, err) &&
+        (t == DOCUMENT_VOTE || t == DOCUMENT_PROPOSAL || journal_put_document(d->node->journal, &document, err)))
         envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, err);
-        json_array_append_new(d->statements,
-                              json_pack("{s:s, s:I, s:I, s:s, s:s}", "type", type, "round",
-                                        json_integer_value(json_object_get(payload, "round")), "view",
-                                        json_integer_value(json_object_get(payload, "view")), "phase",
-                                        document_text(payload, "phase") ? document_text(payload, "phase") : "", "id",
-                                        hash_hex(document.id, id)));
-        if (t != DOCUMENT_VOTE && t != DOCUMENT_PROPOSAL && !journal_put_document(d->node->journal, &document, err)) {
-            json_decref(envelope);
-            envelope = NULL;
-        }
-    }
     document_free(&document);
     return envelope;
 }
@@ -55,6 +66,30 @@ static json_t *open_envelope(void *context, const json_t *envelope, char type[32
 
 /* --- what must be on disk first -------------------------------------------------------------------------------------- */
 
+static bool put_number(struct driver *d, const char *name, uint32_t number, struct error *err)
+{
+    char key[128], text[16];
+
+    snprintf(key, sizeof key, "%s/%s", name, d->course->run);
+    snprintf(text, sizeof text, "%u", number);
+    return journal_put_note(d->node->journal, key, text, strlen(text), err);
+}
+
+/* 0 when it was never put. */
+static uint32_t get_number(struct driver *d, const char *name)
+{
+    char key[128];
+    struct buffer text = { 0 };
+    struct error none = { 0 };
+    uint32_t number = 0;
+
+    snprintf(key, sizeof key, "%s/%s", name, d->course->run);
+    if (journal_get_note(d->node->journal, key, &text, &none))
+        number = (uint32_t)strtoul(buffer_text(&text), NULL, 10);
+    buffer_free(&text);
+    return number;
+}
+
 static bool persist_final(struct driver *d, uint32_t round, const json_t *value, struct error *err)
 {
     struct document record = { 0 }, certificate = { 0 };
@@ -64,7 +99,11 @@ static bool persist_final(struct driver *d, uint32_t round, const json_t *value,
               journal_finish_round(d->node->journal, d->course->id, round, record.id, certificate.id, err);
 
     if (ok && json_array_size(d->finals) == round)
-        json_array_append(d->finals, (json_t *)(uintptr_t)value);
+        json_array_append_new(d->finals, json_pack("{s:O, s:O}", "record", json_object_get(value, "record"), "certificate",
+                                                   json_object_get(value, "certificate")));
+    if (ok &&
+        json_is_true(json_object_get(value, "verified"))) /* recomputed here, in order: the number of such rounds says it all */
+        ok = put_number(d, "verified", round + 1, err);
     document_free(&record);
     document_free(&certificate);
     return ok;
@@ -75,7 +114,8 @@ static bool persist_round(struct driver *d, const json_t *value, struct error *e
 {
     size_t count = json_array_size(d->statements), used = 0;
     struct statement *statements = calloc(count + 1, sizeof *statements);
-    int64_t round = json_integer_value(json_object_get(value, "round")), view = json_integer_value(json_object_get(value, "view"));
+    int64_t round = json_integer_value(json_object_get(value, "round")),
+            view = json_integer_value(json_object_get(value, "view"));
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
     bool ok = true;
 
@@ -90,8 +130,8 @@ static bool persist_round(struct driver *d, const json_t *value, struct error *e
         else
             ok = ok && journal_sign_once(d->node->journal, d->course->id, (uint32_t)at, (uint32_t)in, &statement, err);
     }
-    ok = ok && journal_save_round(d->node->journal, d->course->id, (uint32_t)round, (uint32_t)(view < 0 ? 0 : view), text, strlen(text),
-                                  statements, used, err);
+    ok = ok && journal_save_round(d->node->journal, d->course->id, (uint32_t)round, (uint32_t)(view < 0 ? 0 : view), text,
+                                  strlen(text), statements, used, err);
     json_array_clear(d->statements);
     free(statements);
     free(text);
@@ -105,6 +145,8 @@ static bool persist(struct driver *d, const json_t *body, struct error *err)
 
     if (strncmp(key, "final/", 6) == 0)
         return persist_final(d, (uint32_t)strtoul(key + 6, NULL, 10), value, err);
+    if (strncmp(key, "released/", 9) == 0) /* the escrow's signature itself is kept once, in driver_ledger.c */
+        return put_number(d, "released", (uint32_t)strtoul(key + 9, NULL, 10), err);
     return persist_round(d, value, err);
 }
 
@@ -137,8 +179,8 @@ static void tell_final(struct driver *d, const json_t *body)
         else
             refused++;
     }
-    json_t *told = json_pack("{s:I, s:O, s:I, s:I, s:O?}", "round", round, "kind", json_object_get(record, "kind"), "accepted", accepted,
-                             "refused", refused, "state", json_object_get(record, "state"));
+    json_t *told = json_pack("{s:I, s:O, s:I, s:I, s:O?}", "round", round, "kind", json_object_get(record, "kind"), "accepted",
+                             accepted, "refused", refused, "state", json_object_get(record, "state"));
 
     routes_event(d->node, "final", told);
     node_tell(d->node, "final", told);
@@ -184,8 +226,8 @@ static bool perform(struct driver *d, const struct action *action, struct error 
         node_tell(d->node, "state", json_incref(action->body));
         break;
     case ACTION_HALT:
-        return error_set(err, ERROR_CONFLICT, "keep this folder: it holds the evidence", "halted (%s): %s", document_text(body, "code"),
-                         document_text(body, "message"));
+        return error_set(err, ERROR_CONFLICT, "keep this folder: it holds the evidence", "halted (%s): %s",
+                         document_text(body, "code"), document_text(body, "message"));
     case ACTION_DONE:
         node_tell(d->node, "done", json_incref(action->body));
         break;
@@ -257,7 +299,7 @@ static void ticked(uv_timer_t *timer)
 /* Finals as the machine wants them, from the journal. */
 static bool load_finals(struct driver *d, struct error *err)
 {
-    uint32_t last;
+    uint32_t last, verified = get_number(d, "verified");
     struct error none = { 0 };
 
     if (!journal_last_final(d->node->journal, d->course->id, &last, &none))
@@ -267,12 +309,15 @@ static bool load_finals(struct driver *d, struct error *err)
         struct buffer a = { 0 }, b = { 0 };
         struct document r = { 0 }, c = { 0 };
         bool ok = journal_final(d->node->journal, d->course->id, round, &record, &certificate, err) &&
-                  journal_get_document(d->node->journal, record, &a, err) && journal_get_document(d->node->journal, certificate, &b, err) &&
+                  journal_get_document(d->node->journal, record, &a, err) &&
+                  journal_get_document(d->node->journal, certificate, &b, err) &&
                   document_read_as(DOCUMENT_RECORD, a.bytes, a.size, &r, err) &&
                   document_read_as(DOCUMENT_CERTIFICATE, b.bytes, b.size, &c, err);
 
         if (ok)
             json_array_append_new(d->finals, json_pack("{s:O, s:O}", "record", r.json, "certificate", c.json));
+        if (ok && round < verified)
+            json_object_set_new(json_array_get(d->finals, round), "verified", json_true());
         document_free(&r);
         document_free(&c);
         buffer_free(&a);
@@ -326,8 +371,13 @@ struct driver *driver_new(struct node *node, bool member, struct error *err)
 {
     struct driver *d = calloc(1, sizeof *d);
 
-    *d = (struct driver){ .node = node, .course = node->course, .is_member = member, .statements = json_array(), .finals = json_array(),
-                          .asked_rounds = json_object(), .await_height = -1 };
+    *d = (struct driver){ .node = node,
+                          .course = node->course,
+                          .is_member = member,
+                          .statements = json_array(),
+                          .finals = json_array(),
+                          .asked_rounds = json_object(),
+                          .await_height = -1 };
     d->last = &d->first;
     d->signing = (struct signing){ .context = d, .sign = sign, .open = open_envelope };
     uv_timer_init(&node->loop, &d->timer);
@@ -338,7 +388,8 @@ struct driver *driver_new(struct node *node, bool member, struct error *err)
         node->driver = d; /* node_close frees it */
         return NULL;
     }
-    uv_timer_start(&d->tick, ticked, 0, (uint64_t)(d->course->spec.payment.block_ms < 50 ? 50 : d->course->spec.payment.block_ms));
+    uv_timer_start(&d->tick, ticked, 0,
+                   (uint64_t)(d->course->spec.payment.block_ms < 50 ? 50 : d->course->spec.payment.block_ms));
     driver_prepare(d);
     return d;
 }
@@ -378,7 +429,6 @@ void driver_message(struct driver *d, const json_t *message)
 {
     driver_feed(d, EVENT_MESSAGE, json_incref((json_t *)(uintptr_t)message));
 }
-
 
 const json_t *driver_final(const struct driver *d, int64_t round)
 {

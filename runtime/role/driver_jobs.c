@@ -38,7 +38,8 @@ static void job_failed(struct driver_job *j, const struct error *err)
         job_answer(j, EVENT_CHECKED, json_pack("{s:O, s:s}", "cid", json_object_get(j->body, "cid"), "code", code));
         break;
     case ACTION_COMPUTE:
-        job_answer(j, EVENT_COMPUTED, json_pack("{s:O, s:s, s:n}", "hash", json_object_get(j->body, "hash"), "code", code, "result"));
+        job_answer(j, EVENT_COMPUTED,
+                   json_pack("{s:O, s:s, s:n}", "hash", json_object_get(j->body, "hash"), "code", code, "result"));
         break;
     case ACTION_TRAIN: /* a trainer that cannot train takes no part in this round */
     default:
@@ -57,16 +58,19 @@ static void job_done(void *context, const struct worker_answer *answer)
     }
     switch (j->kind) {
     case ACTION_CHECK:
-        job_answer(j, EVENT_CHECKED,
-                   json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "code", json_object_get(answer->result, "code")));
+        job_answer(
+            j, EVENT_CHECKED,
+            json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "code", json_object_get(answer->result, "code")));
         break;
     case ACTION_REPLAY:
-        job_answer(j, EVENT_REPLAYED,
-                   json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "index", json_object_get(answer->result, "index")));
+        job_answer(
+            j, EVENT_REPLAYED,
+            json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "index", json_object_get(answer->result, "index")));
         break;
     case ACTION_COMPUTE:
-        job_answer(j, EVENT_COMPUTED,
-                   json_pack("{s:O, s:s, s:O}", "hash", json_object_get(j->body, "hash"), "code", "ok", "result", answer->result));
+        job_answer(
+            j, EVENT_COMPUTED,
+            json_pack("{s:O, s:s, s:O}", "hash", json_object_get(j->body, "hash"), "code", "ok", "result", answer->result));
         break;
     default:
         job_answer(j, EVENT_TRAINED, json_pack("{s:I, s:O}", "round", j->round, "contribution", answer->result));
@@ -154,12 +158,12 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
 
     switch (j->kind) {
     case ACTION_CHECK:
-        if (need(n, document_text(document, "payload"), err) && need(n, document_text(document, "log"), err))
+        if (need(n, document_text(document, "payload"), err) && need(n, document_text(document, "step_log"), err))
             job = json_pack("{s:s, s:O, s:O}", "job", "check", "document", document, "context", context);
         break;
     case ACTION_REPLAY:
         extra = json_array();
-        if (need_context(d, n, context, extra, err) && need(n, document_text(document, "log"), err))
+        if (need_context(d, n, context, extra, err) && need(n, document_text(document, "step_log"), err))
             job = json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "document", document, "context", context, "shards", extra);
         json_decref(extra);
         break;
@@ -222,7 +226,8 @@ void driver_job_start(struct driver *d, enum action_kind kind, const json_t *bod
     else if (n.count == 0 || fetch_complete(d->node, n.list, n.count, COURSE_OBJECT_LIMIT))
         job_go(j);
     else
-        j->fetch = fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT, kind == ACTION_CHECK ? CHECK_MS : DATA_MS, job_fetched, j);
+        j->fetch =
+            fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT, kind == ACTION_CHECK ? CHECK_MS : DATA_MS, job_fetched, j);
     json_decref(job);
     free(n.list);
 }

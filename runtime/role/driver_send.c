@@ -32,7 +32,12 @@ static void call(struct delivery *v, const char *method, const char *path, const
 {
     struct error err = { 0 };
     char *url = http_url_join(v->endpoint, path);
-    struct http_call c = { .method = method, .url = url, .body = body, .size = size, .connect_ms = 3000, .total_ms = 60000,
+    struct http_call c = { .method = method,
+                           .url = url,
+                           .body = body,
+                           .size = size,
+                           .connect_ms = 3000,
+                           .total_ms = 60000,
                            .type = strcmp(method, "PUT") == 0 ? "application/vnd.ipld.raw" : "application/json" };
 
     if (!http_client_send(v->driver->node->client, &c, done, v, &err))

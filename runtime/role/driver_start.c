@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/base/json.h"
 #include "native/kernel/class.h"
@@ -15,6 +16,11 @@ static json_t *own_enrolment(struct driver *d)
     return json_object_get(json_object_get(d->course->enrolments, d->node->did), "payload");
 }
 
+static json_int_t memory_bytes(void)
+{
+    return (json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
 bool driver_enrol(struct driver *d, struct error *err)
 {
     const struct node *node = d->node;
@@ -25,14 +31,16 @@ bool driver_enrol(struct driver *d, struct error *err)
 
     kernel_class_digest(class_digest.bytes);
     hash_hex(class_digest, digest);
-    if (have && strcmp(document_text(have, "endpoint") ? document_text(have, "endpoint") : "", http_server_url(node->server)) == 0 &&
-        strcmp(document_text(have, "kernel_digest"), digest) == 0) {
+    if (have &&
+        strcmp(document_text(have, "endpoint") ? document_text(have, "endpoint") : "", http_server_url(node->server)) == 0 &&
+        strcmp(document_text(have, "kernel_class"), digest) == 0) {
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
     }
-    json_t *fields = json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:i, s:i}}", "run", cid_text(d->course->id, run), "role", node->role, "account",
-                               address_text(node->account, account), "kernel_digest", digest, "endpoint", http_server_url(node->server),
-                               "capacity", "threads", (int)node->options.threads, "devices", 0);
+    json_t *fields = json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:I, s:I, s:I}}", "run", cid_text(d->course->id, run), "role",
+                               node->role, "account", address_text(node->account, account), "kernel_class", digest, "endpoint",
+                               http_server_url(node->server), "capacity", "memory", memory_bytes(), "threads",
+                               (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
     bool ok = document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
               journal_put_document(node->journal, &document, err) && course_enrol(d->course, &document, err);
 

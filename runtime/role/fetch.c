@@ -182,13 +182,14 @@ static void fetch_pump(struct fetch *f)
     uv_timer_start(f->timer, due, f->left == 0 ? 0 : RETRY_MS, 0);
 }
 
-struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit, unsigned limit_ms,
-                          fetch_done *done, void *context)
+struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit,
+                          unsigned limit_ms, fetch_done *done, void *context)
 {
     struct fetch *f = calloc(1, sizeof *f);
 
-    *f = (struct fetch){ .node = node, .object_limit = object_limit, .deadline = uv_now(&node->loop) + limit_ms, .done = done,
-                         .context = context };
+    *f = (struct fetch){
+        .node = node, .object_limit = object_limit, .deadline = uv_now(&node->loop) + limit_ms, .done = done, .context = context
+    };
     f->timer = calloc(1, sizeof *f->timer);
     uv_timer_init(&node->loop, f->timer);
     f->timer->data = f;

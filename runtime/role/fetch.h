@@ -20,8 +20,8 @@ struct fetch_want {
 };
 
 /* Fails with `missing` when it is not complete after `limit_ms`. `manifest_limit`: greatest size of an object. */
-struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit, unsigned limit_ms,
-                          fetch_done *done, void *context);
+struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit,
+                          unsigned limit_ms, fetch_done *done, void *context);
 
 /* Forgets it: `done` will not run. NULL is fine. */
 void fetch_cancel(struct fetch *fetch);

@@ -48,7 +48,9 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
         return false;
 
     struct http_client_options client = { .plain = options->plain };
-    struct http_server_options server = { .address = options->listen, .port = options->port, .routes = node_routes, .context = node };
+    struct http_server_options server = {
+        .address = options->listen, .port = options->port, .routes = node_routes, .context = node
+    };
 
     node->routes = routes_new();
     node->peers = peer_list_new();

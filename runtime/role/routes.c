@@ -202,7 +202,7 @@ static bool take_document(struct node *node, const json_t *envelope, json_t *mis
         ok = course_enrol(node->course, &d, err);
     if (ok && d.type == DOCUMENT_CONTRIBUTION) {
         expect_object(node, document_cid(d.json, "payload"), missing);
-        expect_object(node, document_cid(d.json, "log"), missing);
+        expect_object(node, document_cid(d.json, "step_log"), missing);
     }
     document_free(&d);
     return ok;

@@ -1,0 +1,407 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/hex.h"
+#include "runtime/ledger/transaction.h"
+#include "runtime/role/driver_internal.h"
+#include "runtime/round/payout.h"
+
+enum { RELEASE_RETRY_MS = 2000, RELEASE_TURN_MS = 300 };
+
+/* --- head and blocks ---------------------------------------------------------------------------------------------------- */
+
+static void head_told(void *context, const struct ledger_answer *answer)
+{
+    struct driver *d = context;
+
+    d->head_busy = false;
+    if (answer->error)
+        return; /* an outage delays, never decides anything */
+    if (answer->status->chain != d->course->spec.payment.chain ||
+        !address_equal(answer->status->contract, d->course->spec.payment.contract)) {
+        struct error err = { 0 };
+
+        error_set(&err, ERROR_MISMATCH, "give the run's own ledger by --ledger",
+                  "the ledger is not the one of the run (chain %llu)", (unsigned long long)answer->status->chain);
+        driver_fail(d, &err);
+        return;
+    }
+    if (d->ledger_known && answer->status->height == d->ledger.height)
+        return;
+    d->ledger = *answer->status;
+    d->ledger_known = true;
+    if (d->is_member)
+        driver_feed(
+            d, EVENT_HEAD,
+            json_pack("{s:I, s:I}", "height", (json_int_t)answer->status->height, "time", (json_int_t)answer->status->time));
+}
+
+static void block_told(void *context, const struct ledger_answer *answer)
+{
+    struct driver *d = context;
+    char hash[HASH_TEXT], entropy[HASH_TEXT];
+
+    d->await_busy = false;
+    if (answer->error || d->await_height < 0 || answer->block->height != (uint64_t)d->await_height)
+        return;
+    d->await_height = -1;
+    driver_feed(d, EVENT_BLOCK,
+                json_pack("{s:I, s:s, s:s}", "height", (json_int_t)answer->block->height, "hash",
+                          hash_hex(answer->block->hash, hash), "entropy", hash_hex(answer->block->entropy, entropy)));
+}
+
+/* --- funding ------------------------------------------------------------------------------------------------------------- */
+
+/* Asks for the escrow of every round, one after another; all good means funded. */
+struct funding {
+    struct driver *driver;
+    uint32_t round;
+    uint64_t latest; /* greatest height of a funding block */
+};
+
+static void funding_ask(struct funding *f);
+
+static int by_address(const void *a, const void *b)
+{
+    return address_compare(*(const struct address *)a, *(const struct address *)b);
+}
+
+static bool escrow_fits(const struct driver *d, const struct ledger_escrow *e)
+{
+    const struct run_spec *spec = &d->course->spec;
+    struct address panel[SPEC_PANEL];
+    size_t count = spec->committee.panel_count;
+
+    for (size_t i = 0; i < count; i++)
+        panel[i] = spec->committee.panel[i].account;
+    qsort(panel, count, sizeof *panel, by_address);
+    return e->amount == spec->payment.per_round && e->threshold == spec->committee.release_threshold && e->panel_count == count &&
+           memcmp(e->panel, panel, count * sizeof *panel) == 0 && e->status == LEDGER_FUNDED;
+}
+
+static void funding_end(struct funding *f)
+{
+    f->driver->funded_busy = false;
+    free(f);
+}
+
+static void funded_block(void *context, const struct ledger_answer *answer)
+{
+    struct funding *f = context;
+    struct driver *d = f->driver;
+
+    if (!answer->error) {
+        d->funded = true;
+        driver_feed(d, EVENT_FUNDED, json_pack("{s:I}", "time", (json_int_t)answer->block->time));
+    }
+    funding_end(f);
+}
+
+static void funding_told(void *context, const struct ledger_answer *answer)
+{
+    struct funding *f = context;
+    struct driver *d = f->driver;
+    bool past = f->round <= (uint32_t)json_array_size(d->finals); /* released by now, perhaps */
+
+    if (answer->error || !answer->escrow || (!past && !escrow_fits(d, answer->escrow))) {
+        funding_end(f);
+        return;
+    }
+    if (answer->escrow->created > f->latest)
+        f->latest = answer->escrow->created;
+    if (f->round++ < d->course->spec.rounds)
+        funding_ask(f);
+    else
+        ledger_block(d->node->ledger, f->latest, (struct ledger_then){ funded_block, f });
+}
+
+static void funding_ask(struct funding *f)
+{
+    struct driver *d = f->driver;
+    struct hash ref = release_round_ref(d->course->id, f->round);
+
+    ledger_escrow(d->node->ledger, d->course->spec.account, ref, (struct ledger_then){ funding_told, f });
+}
+
+/* --- releases ------------------------------------------------------------------------------------------------------------ */
+
+static struct driver_release *release_of(struct driver *d, int64_t round)
+{
+    for (struct driver_release *r = d->releases; r; r = r->next)
+        if (r->round == round)
+            return r;
+
+    struct driver_release *r = calloc(1, sizeof *r);
+
+    *r = (struct driver_release){ .round = round, .driver = d, .next = d->releases, .early = json_array() };
+    d->releases = r;
+    return r;
+}
+
+void driver_releases_free(struct driver *d)
+{
+    for (struct driver_release *r = d->releases, *next; r; r = next) {
+        next = r->next;
+        json_decref(r->body);
+        json_decref(r->early);
+        free(r);
+    }
+}
+
+static bool panel_has(const struct driver *d, struct address account)
+{
+    for (size_t i = 0; i < d->course->spec.committee.panel_count; i++)
+        if (address_equal(d->course->spec.committee.panel[i].account, account))
+            return true;
+    return false;
+}
+
+static void add_signature(struct driver_release *r, const struct account_signature *signature)
+{
+    struct address signer;
+
+    if (!account_recover(signature, r->digest, &signer) || !panel_has(r->driver, signer))
+        return;
+    for (size_t i = 0; i < r->signature_count; i++)
+        if (address_equal(r->signatures[i].signer, signer))
+            return;
+    r->signatures[r->signature_count].signer = signer;
+    r->signatures[r->signature_count++].signature = *signature;
+}
+
+static bool read_signature(const json_t *body, struct account_signature *out)
+{
+    const char *text = document_text(body, "signature");
+
+    return text && hex_decode(text, strlen(text), out->bytes, sizeof out->bytes);
+}
+
+void driver_release_signature(struct driver *d, int64_t round, const json_t *body)
+{
+    struct account_signature signature;
+
+    if (round < 1 || round > d->course->spec.rounds || !read_signature(body, &signature))
+        return;
+    struct driver_release *r = release_of(d, round);
+
+    if (r->known)
+        add_signature(r, &signature);
+    else if (json_array_size(r->early) < 4 * SPEC_PANEL)
+        json_array_append(r->early, (json_t *)(uintptr_t)body);
+}
+
+static void ignore_answer(void *context, struct http_answer *answer)
+{
+    (void)context;
+    (void)answer; /* sent again with every try until the release is on the ledger */
+}
+
+static void share_signature(struct driver_release *r)
+{
+    struct driver *d = r->driver;
+    char hex[2 * ACCOUNT_SIGNATURE_SIZE + 1], path[160], body[256];
+    const struct account_signature *own = NULL;
+
+    for (size_t i = 0; i < r->signature_count; i++)
+        if (address_equal(r->signatures[i].signer, d->node->account))
+            own = &r->signatures[i].signature;
+    if (!own)
+        return;
+    hex_encode(own->bytes, sizeof own->bytes, hex);
+    snprintf(path, sizeof path, "/v1/runs/%s/releases/%lld", d->course->run, (long long)r->round);
+    snprintf(body, sizeof body, "{\"signature\":\"%s\"}", hex);
+    for (size_t i = 0; i < d->course->spec.committee.panel_count; i++) {
+        char did[DID_TEXT];
+        struct error err = { 0 };
+        const char *endpoint = course_endpoint(d->course, did_text(&d->course->spec.committee.panel[i].did, did));
+
+        if (!endpoint || strcmp(did, d->node->did) == 0)
+            continue;
+        char *url = http_url_join(endpoint, path);
+
+        http_client_send(
+            d->node->client,
+            &(struct http_call){ .method = "POST", .url = url, .body = body, .size = strlen(body), .type = "application/json" },
+            ignore_answer, d, &err);
+        free(url);
+    }
+}
+
+/* Works out what is signed from the payout and the escrow as it stands on the ledger, and signs it, once. */
+static bool work_out(struct driver_release *r, const struct ledger_escrow *escrow, struct error *err)
+{
+    struct driver *d = r->driver;
+    const json_t *payout = json_object_get(r->body, "payout");
+    struct release_domain domain = { .chain = d->course->spec.payment.chain, .contract = d->course->spec.payment.contract };
+    const char *root = document_text(payout, "root");
+    struct account_signature own;
+    json_t *each;
+    size_t index;
+
+    r->release = (struct release){ .escrow = escrow->id, .deadline = escrow->expiry };
+    if (!cid_parse(document_text(r->body, "record"), &r->release.record, err))
+        return false;
+    if (!root || strlen(root) != 66 || !hash_parse(root + 2, &r->release.payout_root))
+        return error_set(err, ERROR_SYNTAX, NULL, "the payout of round %lld has no root", (long long)r->round);
+    r->release.total = payout_parse(document_text(payout, "total"));
+    r->digest = release_digest(&domain, &r->release);
+    if (!journal_release_once(d->node->journal, escrow->id, r->digest, err))
+        return false;
+    r->known = true;
+    own = account_sign(&d->node->keys.account, r->digest);
+    add_signature(r, &own);
+    json_array_foreach(r->early, index, each)
+    {
+        struct account_signature signature;
+
+        if (read_signature(each, &signature))
+            add_signature(r, &signature);
+    }
+    json_array_clear(r->early);
+    return true;
+}
+
+static void released(struct driver_release *r)
+{
+    struct driver *d = r->driver;
+
+    if (r->done)
+        return;
+    r->done = true;
+    node_tell(d->node, "released",
+              json_pack("{s:I, s:O, s:O}", "round", (json_int_t)r->round, "total",
+                        json_object_get(json_object_get(r->body, "payout"), "total"), "paid",
+                        json_object_get(json_object_get(r->body, "payout"), "paid")));
+    driver_feed(d, EVENT_RELEASED, json_pack("{s:I}", "round", (json_int_t)r->round));
+}
+
+static void submitted(void *context, const struct ledger_answer *answer)
+{
+    struct driver_release *r = context;
+
+    (void)answer; /* whoever's submission it was: the escrow says whether it is released */
+    r->submitting = false;
+}
+
+static int by_signer(const void *a, const void *b)
+{
+    const struct address *left = a, *right = b; /* the signer is the first member */
+
+    return address_compare(*left, *right);
+}
+
+static void nonce_told(void *context, const struct ledger_answer *answer)
+{
+    struct driver_release *r = context;
+    struct driver *d = r->driver;
+    const json_t *payees = json_object_get(json_object_get(r->body, "payout"), "payees");
+    struct transaction t = { .chain = d->course->spec.payment.chain, .method = TRANSACTION_RELEASE };
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+    json_t *payee;
+    size_t index;
+    bool ok = !answer->error;
+
+    if (ok)
+        t.nonce = answer->account->nonce;
+    t.release.id = r->release.escrow;
+    t.release.record = r->release.record;
+    t.release.deadline = r->release.deadline;
+    json_array_foreach(payees, index, payee)
+    {
+        ok = ok && index < LEDGER_PAYEES && address_parse(document_text(payee, "account"), &t.release.payees[index]);
+        if (ok)
+            t.release.amounts[t.release.payee_count++] = payout_parse(document_text(payee, "amount"));
+    }
+    qsort(r->signatures, r->signature_count, sizeof *r->signatures, by_signer);
+    for (size_t i = 0; i < r->signature_count && i < d->course->spec.committee.release_threshold; i++)
+        t.release.signatures[t.release.signature_count++] = r->signatures[i].signature;
+    if (ok && transaction_sign(&t, &d->node->keys.account, &bytes, &err))
+        ledger_submit(d->node->ledger, bytes.bytes, bytes.size, (struct ledger_then){ submitted, r });
+    else
+        r->submitting = false;
+    buffer_free(&bytes);
+}
+
+static void escrow_told(void *context, const struct ledger_answer *answer)
+{
+    struct driver_release *r = context;
+    struct driver *d = r->driver;
+    struct error err = { 0 };
+
+    r->submitting = false;
+    if (answer->error || !answer->escrow)
+        return;
+    if (answer->escrow->status != LEDGER_FUNDED) {
+        if (answer->escrow->status == LEDGER_RELEASED)
+            released(r);
+        r->done = true; /* refunded: nothing is left to release */
+        return;
+    }
+    if (!r->known && !work_out(r, answer->escrow, &err)) {
+        driver_fail(d, &err);
+        return;
+    }
+    share_signature(r);
+    if (r->signature_count >= d->course->spec.committee.release_threshold) {
+        r->submitting = true;
+        ledger_account(d->node->ledger, d->node->account, (struct ledger_then){ nonce_told, r });
+    }
+}
+
+/* The panel takes turns: the first submits at once, the others only when that did not help. */
+static uint64_t own_turn(const struct driver *d)
+{
+    for (size_t i = 0; i < d->course->spec.committee.panel_count; i++)
+        if (public_key_equal(&d->course->spec.committee.panel[i].did, &d->node->key))
+            return i * RELEASE_TURN_MS;
+    return 0;
+}
+
+static void release_try(struct driver_release *r, uint64_t now)
+{
+    struct driver *d = r->driver;
+    struct hash ref = release_round_ref(d->course->id, (uint64_t)r->round);
+
+    if (r->done || r->submitting || !r->body || now < r->next_try)
+        return;
+    r->submitting = true;
+    r->next_try =
+        now + (r->known && r->signature_count >= d->course->spec.committee.release_threshold ? RELEASE_RETRY_MS
+                                                                                             : RELEASE_TURN_MS + own_turn(d));
+    ledger_escrow(d->node->ledger, d->course->spec.account, ref, (struct ledger_then){ escrow_told, r });
+}
+
+void driver_release(struct driver *d, const json_t *body)
+{
+    struct driver_release *r = release_of(d, json_integer_value(json_object_get(body, "round")));
+
+    if (!r->body)
+        r->body = json_incref((json_t *)(uintptr_t)body);
+}
+
+/* --- each tick ------------------------------------------------------------------------------------------------------------ */
+
+void driver_ledger_tick(struct driver *d)
+{
+    uint64_t now = uv_now(&d->node->loop);
+
+    if (!d->head_busy && (d->is_member || !d->ledger_known)) {
+        d->head_busy = true;
+        ledger_status(d->node->ledger, (struct ledger_then){ head_told, d });
+    }
+    if (!d->await_busy && d->await_height >= 0) {
+        d->await_busy = true;
+        ledger_block(d->node->ledger, (uint64_t)d->await_height, (struct ledger_then){ block_told, d });
+    }
+    if (!d->funded && !d->funded_busy) {
+        struct funding *f = calloc(1, sizeof *f);
+
+        *f = (struct funding){ .driver = d, .round = 1 };
+        d->funded_busy = true;
+        funding_ask(f);
+    }
+    for (struct driver_release *r = d->releases; r; r = r->next)
+        release_try(r, now);
+}
