@@ -1,0 +1,33 @@
+/* jobs.h - what a worker can be asked. Each takes the job's JSON and gives its result (new reference), or NULL with `err`.
+ *
+ *     genesis                                      { outer, state }
+ *     plan     { request }                         { plan }
+ *     train    { context, shards: [CID] }          the fields of a contribution; payload and step log are stored
+ *     replay   { context, shards, document }       { index, step?, ... }: first differing leaf of the step log, -1 when all are equal
+ *     check    { context, document }               { code }
+ *     fold     { request, payloads }               runtime/round/fold.h
+ *     evaluate { outer, shards: [CID], rows }      { loss, tool_call_accuracy, rows, tokens }
+ *     adapter  { outer, folder }                   writes the trained tensors for PEFT
+ */
+#ifndef RONDO_WORKER_JOBS_H
+#define RONDO_WORKER_JOBS_H
+
+#include "runtime/worker/session.h"
+
+/* Where progress goes: reports are lossy and for people. `value` is borrowed. */
+struct job_reporter {
+    void (*report)(void *context, json_t *value);
+    void *context;
+};
+
+json_t *job_plan(struct session *s, const json_t *job, struct error *err);
+json_t *job_train(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+json_t *job_replay(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+json_t *job_check(struct session *s, const json_t *job, struct error *err);
+json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+json_t *job_adapter(struct session *s, const json_t *job, struct error *err);
+
+/* `rondo --worker BLOCKS THREADS NICE`: serves jobs from standard input until it ends. The exit status. */
+int worker_main(int argc, char **argv);
+
+#endif
