@@ -1,0 +1,281 @@
+#include "runtime/worker/jobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/codec/payload.h"
+#include "native/model/adapter.h"
+#include "native/model/safetensors.h"
+#include "runtime/doc/documents.h"
+#include "runtime/store/object.h"
+#include "runtime/worker/folding.h"
+#include "runtime/worker/inner.h"
+#include "runtime/worker/training.h"
+
+#define PAYLOAD_MEDIA "application/vnd.rondo.payload"
+#define LOG_MEDIA     "application/vnd.rondo.step-log"
+#define LOG_LIMIT     (UINT64_C(256) << 20)
+
+/* --- plan ---------------------------------------------------------------------------------------------------------------- */
+
+static bool plan_offered(const json_t *plan, struct error *err)
+{
+    static const char *const later[] = { "fragment", "delay", "apply_at", "merge", "eager", "exchange", "redundancy", "among",
+                                         "micro_batches", "activations" };
+    const json_t *codec = json_object_get(plan, "codec");
+    const char *inner = json_string_value(json_object_get(plan, "inner"));
+    double bits = plan_number(codec, "bits", 32), block = plan_number(codec, "block", 256);
+
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (json_object_get(plan, later[i]))
+            return error_set(err, ERROR_UNSUPPORTED, "leave it out", "a plan with `%s`", later[i]);
+    if (inner && strcmp(inner, "reset") != 0)
+        return error_set(err, ERROR_UNSUPPORTED, "inner = \"reset\" runs", "a plan with inner = \"%s\"", inner);
+    if (json_object_get(codec, "keep") || json_object_get(codec, "keep_share") || json_object_get(codec, "feedback") ||
+        json_object_get(codec, "transform"))
+        return error_set(err, ERROR_UNSUPPORTED, "bits and block can be set", "a sparse or transformed codec");
+    if (block != 256 || (bits != 32 && bits != 16 && bits != 8 && bits != 4))
+        return error_set(err, ERROR_UNSUPPORTED, "bits are 32, 16, 8 or 4 in blocks of 256", "a codec of %g bits in blocks of %g", bits, block);
+    if (plan_number(plan, "steps", 0) < 1)
+        return error_set(err, ERROR_RANGE, NULL, "a plan without steps");
+    return true;
+}
+
+json_t *job_plan(struct session *s, const json_t *job, struct error *err)
+{
+    const json_t *request = json_object_get(job, "request"), *last = json_object_get(request, "last");
+    json_t *context =
+        json_pack("{s:O, s:O, s:O, s:O, s:o}", "round", json_object_get(request, "round"), "rounds", json_object_get(s->spec, "rounds"), "peers",
+                  json_object_get(request, "peers"), "layers", json_object_get(s->layout.meta, "layers"), "last",
+                  json_is_object(last) ? json_incref((json_t *)(uintptr_t)last) : json_false());
+    json_t *made = script_plan(&s->scripts[SESSION_SCHEDULE].bundle, context, NULL, NULL, &s->limits, err), *plan, *result = NULL;
+
+    json_decref(context);
+    if (!made) {
+        error_at(err, "schedule");
+        return NULL;
+    }
+    plan = json_object_get(made, "plan");
+    if (json_is_object(json_object_get(made, "state")) && json_object_size(json_object_get(made, "state")))
+        error_set(err, ERROR_UNSUPPORTED, NULL, "a schedule that keeps state");
+    else if (plan_offered(plan, err))
+        result = json_pack("{s:O}", "plan", plan);
+    if (!result)
+        error_at(err, "schedule");
+    json_decref(made);
+    return result;
+}
+
+/* --- train and replay ------------------------------------------------------------------------------------------------------ */
+
+static bool inner_store(struct session *s, struct inner *inner, struct error *err)
+{
+    struct buffer log = { 0 };
+    bool ok;
+
+    step_log_encode(&inner->log, &log);
+    ok = object_put(&s->blocks, PAYLOAD_MEDIA, inner->payload.bytes, inner->payload.size, &inner->payload_id, err) &&
+         object_put(&s->blocks, LOG_MEDIA, log.bytes, log.size, &inner->log_id, err);
+    buffer_free(&log);
+    return ok;
+}
+
+json_t *job_train(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
+{
+    const json_t *context = json_object_get(job, "context"), *codec = json_object_get(json_object_get(context, "plan"), "codec");
+    struct inner inner;
+    json_t *result = NULL;
+
+    if (inner_run(s, context, json_object_get(job, "shards"), to, &inner, err) && inner_store(s, &inner, err))
+        result = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:O, s:o}", "start",
+                           document_json_hash(inner.log.start), "end", document_json_hash(inner.log.leaves[inner.log.steps - 1].state),
+                           "carry_in", document_json_hash(inner.log.carry_in), "carry_out", document_json_hash(inner.log.carry_out), "body",
+                           document_json_hash(inner.log.body), "payload", document_json_cid(inner.payload_id), "payload_bytes",
+                           (json_int_t)inner.payload.size, "codec", "bits", (json_int_t)plan_number(codec, "bits", 32), "block",
+                           (json_int_t)256, "tokens", (json_int_t)inner.tokens, "steps", (json_int_t)inner.log.steps, "loss",
+                           document_json_float(step_log_loss(&inner.log)), "probes", inner.probes, "step_log",
+                           document_json_cid(inner.log_id));
+    inner_free(&inner);
+    return result;
+}
+
+static bool read_log(struct session *s, const json_t *document, struct step_log *log, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct hash id;
+    bool ok = cid_parse(document_text(document, "step_log"), &id, err) && object_get(&s->blocks, id, LOG_MEDIA, LOG_LIMIT, &bytes, err) &&
+              step_log_decode(bytes.bytes, bytes.size, log, err);
+
+    buffer_free(&bytes);
+    return ok || error_at(err, "step_log");
+}
+
+/* Where two runs part, in words. */
+static json_t *difference(const struct step_log *theirs, const struct step_log *ours, int64_t index)
+{
+    if (index < 0)
+        return json_string("equal");
+    if (index == 0)
+        return json_string("start");
+    if (index > (int64_t)ours->steps || index > (int64_t)theirs->steps)
+        return json_string("payload");
+
+    const struct step_leaf *a = &theirs->leaves[index - 1], *b = &ours->leaves[index - 1];
+
+    return json_string(!hash_equal(a->batch, b->batch) ? "batch" : memcmp(&a->loss, &b->loss, sizeof a->loss) != 0 ? "loss" : "state");
+}
+
+json_t *job_replay(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
+{
+    const json_t *context = json_object_get(job, "context"), *document = json_object_get(job, "document");
+    struct step_log theirs = { 0 };
+    struct inner inner = { 0 };
+    json_t *result = NULL;
+
+    if (read_log(s, document, &theirs, err) && inner_run(s, context, json_object_get(job, "shards"), to, &inner, err)) {
+        int64_t index = step_log_difference(&theirs, &inner.log);
+
+        result = json_pack("{s:I, s:I, s:o, s:b}", "index", (json_int_t)index, "steps", (json_int_t)inner.log.steps, "where",
+                           difference(&theirs, &inner.log, index), "probes",
+                           json_equal(inner.probes, json_object_get(document, "probes")));
+    }
+    step_log_free(&theirs);
+    inner_free(&inner);
+    return result;
+}
+
+/* --- check ---------------------------------------------------------------------------------------------------------------- */
+
+json_t *job_check(struct session *s, const json_t *job, struct error *err)
+{
+    const json_t *context = json_object_get(job, "context"), *document = json_object_get(job, "document");
+    uint64_t most = (uint64_t)json_integer_value(json_object_get(json_object_get(s->spec, "limits"), "payload_bytes"));
+    struct payload_header expected = { .bits = (unsigned)plan_number(json_object_get(json_object_get(context, "plan"), "codec"), "bits", 32),
+                                       .round = (uint32_t)document_integer(context, "round") };
+    float *values = calloc((size_t)s->layout.values, sizeof *values);
+    struct tensor *tensors = folding_tensors(&s->layout, values);
+    struct step_log log = { 0 };
+    struct buffer bytes = { 0 };
+    struct hash id, run;
+    struct error fault = { 0 };
+    const char *code = NULL;
+    size_t body;
+
+    strncpy(expected.did, document_text(document, "signer"), PAYLOAD_DID);
+    if (!cid_parse(s->run, &run, err)) {
+        free(tensors);
+        free(values);
+        return NULL;
+    }
+    memcpy(expected.run, run.bytes, sizeof expected.run);
+    if (!read_log(s, document, &log, &fault))
+        code = fault.code == ERROR_MISSING ? "missing" : "step_log";
+    else if (!cid_parse(document_text(document, "payload"), &id, &fault) || !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
+        code = error_name(fault.code);
+    else if ((int64_t)bytes.size != document_integer(document, "payload_bytes"))
+        code = "payload_bytes";
+    else if (!payload_decode(bytes.bytes, bytes.size, &expected, tensors, s->layout.count, &body, &fault))
+        code = error_name(fault.code);
+    else
+        code = contribution_code(document, context, &log, merkle_of(bytes.bytes + body, bytes.size - body));
+
+    json_t *result = json_pack("{s:s}", "code", code);
+
+    step_log_free(&log);
+    buffer_free(&bytes);
+    free(tensors);
+    free(values);
+    return result;
+}
+
+/* --- evaluate ------------------------------------------------------------------------------------------------------------- */
+
+/* Rows with a tool call count for accuracy; all rows count for the loss. */
+static bool evaluate_shard(struct session *s, const struct session_shard *shard, const float *values, int64_t most, struct evaluation *all,
+                           uint64_t *calls, uint64_t *exact, const struct job_reporter *to, struct error *err)
+{
+    enum { AT_ONCE = 4 };
+    struct batch batch = { 0 };
+    bool ok = true;
+
+    for (size_t at = 0; ok && at < shard->examples.count && (most <= 0 || (int64_t)all->rows < most);) {
+        const struct example *rows[AT_ONCE];
+        bool right[AT_ONCE];
+        size_t count = 0;
+
+        while (count < AT_ONCE && at < shard->examples.count && (most <= 0 || (int64_t)(all->rows + count) < most))
+            rows[count++] = &shard->examples.items[at++];
+        batch_of(&batch, &s->rules, rows, count);
+        ok = evaluate_batch(s, values, &batch, all, right, err);
+        for (size_t i = 0; ok && i < count; i++)
+            if (rows[i]->call) {
+                ++*calls;
+                *exact += right[i];
+            }
+        if (ok && to && all->rows % 64 < AT_ONCE) {
+            json_t *report = json_pack("{s:I}", "evaluated", (json_int_t)all->rows);
+
+            to->report(to->context, report);
+            json_decref(report);
+        }
+    }
+    batch_free(&batch);
+    return ok;
+}
+
+json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
+{
+    float *values = calloc((size_t)s->layout.values, sizeof *values);
+    json_t *shards = json_object_get(job, "shards"), *shard, *result = NULL;
+    struct evaluation all = { 0 };
+    uint64_t calls = 0, exact = 0;
+    struct hash outer;
+    size_t index;
+    bool ok = cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
+
+    json_array_foreach(shards, index, shard)
+    {
+        struct hash id;
+        const struct session_shard *rows = NULL;
+
+        ok = ok && cid_parse(json_string_value(shard), &id, err) && (rows = session_shard(s, id, err)) &&
+             evaluate_shard(s, rows, values, document_integer(job, "rows"), &all, &calls, &exact, to, err);
+    }
+    if (ok && all.weight == 0)
+        ok = error_set(err, ERROR_MISSING, "rondo data check FILE tells why", "no held-out row can be evaluated");
+    if (ok)
+        result = json_pack("{s:f, s:o, s:I, s:I, s:I}", "loss", all.loss / all.weight, "tool_call_accuracy",
+                           calls ? json_real((double)exact / (double)calls) : json_null(), "calls", (json_int_t)calls, "exact",
+                           (json_int_t)exact, "rows", (json_int_t)all.rows);
+    free(values);
+    return result;
+}
+
+/* --- adapter -------------------------------------------------------------------------------------------------------------- */
+
+json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
+{
+    json_t *adapter = json_object_get(s->spec, "adapter");
+    const char *folder = document_text(job, "folder"), *base = document_text(job, "base");
+    bool lora = strcmp(document_text(adapter, "kind"), "lora") == 0;
+    float *values = calloc((size_t)s->layout.values, sizeof *values);
+    struct tensor *tensors = folding_tensors(&s->layout, values);
+    struct hash outer;
+    char path[4200];
+    bool ok = cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
+
+    snprintf(path, sizeof path, "%.4000s/model.safetensors", folder);
+    if (ok && lora)
+        ok = adapter_write(folder,
+                           &(struct adapter){ .rank = (unsigned)document_integer(adapter, "rank"),
+                                              .alpha = (double)document_integer(adapter, "alpha"),
+                                              .base = base,
+                                              .tensors = tensors,
+                                              .count = s->layout.count },
+                           err);
+    else if (ok)
+        ok = safetensors_write(path, tensors, s->layout.count, NULL, err);
+    free(tensors);
+    free(values);
+    return ok ? json_pack("{s:s}", "folder", folder) : NULL;
+}
