@@ -146,6 +146,7 @@ static const struct schema_field spec_fields[] = {
     { "imports", SCHEMA_OBJECT, .fallback = "{}" },
     FIELD("rounds", INTEGER, .least = 1, .most = 1000000),
     FIELD("batch_tokens", INTEGER, .least = 1, .most = 1 << 24),
+    FIELD("context", INTEGER, .least = 8, .most = 1 << 20, .fallback = "1024"),
     FIELD("dataset", OBJECT, .of = &dataset),
     FIELD("trust", OBJECT, .of = &trust),
     FIELD("kernel_class", CHOICE, .choices = kernel_classes, .fallback = "\"portable-f32-1\""),

@@ -14,7 +14,9 @@ double plan_number(const json_t *plan, const char *name, double otherwise)
 {
     const json_t *value = json_object_get(plan, name);
 
-    return json_is_string(value) ? strtod(json_string_value(value), NULL) : json_is_number(value) ? json_number_value(value) : otherwise;
+    return json_is_string(value)   ? strtod(json_string_value(value), NULL)
+           : json_is_number(value) ? json_number_value(value)
+                                   : otherwise;
 }
 
 void inner_free(struct inner *inner)
@@ -88,13 +90,13 @@ static bool load_state(struct running *r, struct error *err)
 static bool load_rates(struct running *r, struct error *err)
 {
     int64_t rounds = json_integer_value(json_object_get(r->s->spec, "rounds"));
-    json_t *context = json_pack("{s:I, s:I, s:i, s:O, s:b}", "round", (json_int_t)r->round, "rounds", (json_int_t)rounds, "peers", 1, "layers",
-                                json_object_get(r->s->layout.meta, "layers"), "last", 0);
+    json_t *context = json_pack("{s:I, s:I, s:i, s:O, s:b}", "round", (json_int_t)r->round, "rounds", (json_int_t)rounds, "peers",
+                                1, "layers", json_object_get(r->s->layout.meta, "layers"), "last", 0);
     bool ok;
 
     r->rates = calloc((size_t)r->steps, sizeof *r->rates);
-    ok = script_rates(&r->s->scripts[SESSION_SCHEDULE].bundle, context, (uint64_t)((r->round - 1) * r->steps), (size_t)r->steps, r->rates,
-                      &r->s->limits, err);
+    ok = script_rates(&r->s->scripts[SESSION_SCHEDULE].bundle, context, (uint64_t)((r->round - 1) * r->steps), (size_t)r->steps,
+                      r->rates, &r->s->limits, err);
     json_decref(context);
     return ok || error_at(err, "schedule");
 }

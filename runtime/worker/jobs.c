@@ -20,8 +20,8 @@
 
 static bool plan_offered(const json_t *plan, struct error *err)
 {
-    static const char *const later[] = { "fragment", "delay", "apply_at", "merge", "eager", "exchange", "redundancy", "among",
-                                         "micro_batches", "activations" };
+    static const char *const later[] = { "fragment", "delay",      "apply_at", "merge",         "eager",
+                                         "exchange", "redundancy", "among",    "micro_batches", "activations" };
     const json_t *codec = json_object_get(plan, "codec");
     const char *inner = json_string_value(json_object_get(plan, "inner"));
     double bits = plan_number(codec, "bits", 32), block = plan_number(codec, "block", 256);
@@ -35,7 +35,8 @@ static bool plan_offered(const json_t *plan, struct error *err)
         json_object_get(codec, "transform"))
         return error_set(err, ERROR_UNSUPPORTED, "bits and block can be set", "a sparse or transformed codec");
     if (block != 256 || (bits != 32 && bits != 16 && bits != 8 && bits != 4))
-        return error_set(err, ERROR_UNSUPPORTED, "bits are 32, 16, 8 or 4 in blocks of 256", "a codec of %g bits in blocks of %g", bits, block);
+        return error_set(err, ERROR_UNSUPPORTED, "bits are 32, 16, 8 or 4 in blocks of 256", "a codec of %g bits in blocks of %g",
+                         bits, block);
     if (plan_number(plan, "steps", 0) < 1)
         return error_set(err, ERROR_RANGE, NULL, "a plan without steps");
     return true;
@@ -44,10 +45,10 @@ static bool plan_offered(const json_t *plan, struct error *err)
 json_t *job_plan(struct session *s, const json_t *job, struct error *err)
 {
     const json_t *request = json_object_get(job, "request"), *last = json_object_get(request, "last");
-    json_t *context =
-        json_pack("{s:O, s:O, s:O, s:O, s:o}", "round", json_object_get(request, "round"), "rounds", json_object_get(s->spec, "rounds"), "peers",
-                  json_object_get(request, "peers"), "layers", json_object_get(s->layout.meta, "layers"), "last",
-                  json_is_object(last) ? json_incref((json_t *)(uintptr_t)last) : json_false());
+    json_t *context = json_pack("{s:O, s:O, s:O, s:O, s:o}", "round", json_object_get(request, "round"), "rounds",
+                                json_object_get(s->spec, "rounds"), "peers", json_object_get(request, "peers"), "layers",
+                                json_object_get(s->layout.meta, "layers"), "last",
+                                json_is_object(last) ? json_incref((json_t *)(uintptr_t)last) : json_false());
     json_t *made = script_plan(&s->scripts[SESSION_SCHEDULE].bundle, context, NULL, NULL, &s->limits, err), *plan, *result = NULL;
 
     json_decref(context);
@@ -87,14 +88,14 @@ json_t *job_train(struct session *s, const json_t *job, const struct job_reporte
     json_t *result = NULL;
 
     if (inner_run(s, context, json_object_get(job, "shards"), to, &inner, err) && inner_store(s, &inner, err))
-        result = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:O, s:o}", "start",
-                           document_json_hash(inner.log.start), "end", document_json_hash(inner.log.leaves[inner.log.steps - 1].state),
-                           "carry_in", document_json_hash(inner.log.carry_in), "carry_out", document_json_hash(inner.log.carry_out), "body",
-                           document_json_hash(inner.log.body), "payload", document_json_cid(inner.payload_id), "payload_bytes",
-                           (json_int_t)inner.payload.size, "codec", "bits", (json_int_t)plan_number(codec, "bits", 32), "block",
-                           (json_int_t)256, "tokens", (json_int_t)inner.tokens, "steps", (json_int_t)inner.log.steps, "loss",
-                           document_json_float(step_log_loss(&inner.log)), "probes", inner.probes, "step_log",
-                           document_json_cid(inner.log_id));
+        result = json_pack(
+            "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:O, s:o}", "start",
+            document_json_hash(inner.log.start), "end", document_json_hash(inner.log.leaves[inner.log.steps - 1].state),
+            "carry_in", document_json_hash(inner.log.carry_in), "carry_out", document_json_hash(inner.log.carry_out), "body",
+            document_json_hash(inner.log.body), "payload", document_json_cid(inner.payload_id), "payload_bytes",
+            (json_int_t)inner.payload.size, "codec", "bits", (json_int_t)plan_number(codec, "bits", 32), "block", (json_int_t)256,
+            "tokens", (json_int_t)inner.tokens, "steps", (json_int_t)inner.log.steps, "loss",
+            document_json_float(step_log_loss(&inner.log)), "probes", inner.probes, "step_log", document_json_cid(inner.log_id));
     inner_free(&inner);
     return result;
 }
@@ -103,8 +104,8 @@ static bool read_log(struct session *s, const json_t *document, struct step_log 
 {
     struct buffer bytes = { 0 };
     struct hash id;
-    bool ok = cid_parse(document_text(document, "step_log"), &id, err) && object_get(&s->blocks, id, LOG_MEDIA, LOG_LIMIT, &bytes, err) &&
-              step_log_decode(bytes.bytes, bytes.size, log, err);
+    bool ok = cid_parse(document_text(document, "step_log"), &id, err) &&
+              object_get(&s->blocks, id, LOG_MEDIA, LOG_LIMIT, &bytes, err) && step_log_decode(bytes.bytes, bytes.size, log, err);
 
     buffer_free(&bytes);
     return ok || error_at(err, "step_log");
@@ -122,7 +123,9 @@ static json_t *difference(const struct step_log *theirs, const struct step_log *
 
     const struct step_leaf *a = &theirs->leaves[index - 1], *b = &ours->leaves[index - 1];
 
-    return json_string(!hash_equal(a->batch, b->batch) ? "batch" : memcmp(&a->loss, &b->loss, sizeof a->loss) != 0 ? "loss" : "state");
+    return json_string(!hash_equal(a->batch, b->batch)                   ? "batch"
+                       : memcmp(&a->loss, &b->loss, sizeof a->loss) != 0 ? "loss"
+                                                                         : "state");
 }
 
 json_t *job_replay(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
@@ -150,7 +153,8 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
 {
     const json_t *context = json_object_get(job, "context"), *document = json_object_get(job, "document");
     uint64_t most = (uint64_t)json_integer_value(json_object_get(json_object_get(s->spec, "limits"), "payload_bytes"));
-    struct payload_header expected = { .bits = (unsigned)plan_number(json_object_get(json_object_get(context, "plan"), "codec"), "bits", 32),
+    struct payload_header expected = { .bits = (unsigned)plan_number(json_object_get(json_object_get(context, "plan"), "codec"),
+                                                                     "bits", 32),
                                        .round = (uint32_t)document_integer(context, "round") };
     float *values = calloc((size_t)s->layout.values, sizeof *values);
     struct tensor *tensors = folding_tensors(&s->layout, values);
@@ -170,7 +174,8 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
     memcpy(expected.run, run.bytes, sizeof expected.run);
     if (!read_log(s, document, &log, &fault))
         code = fault.code == ERROR_MISSING ? "missing" : "step_log";
-    else if (!cid_parse(document_text(document, "payload"), &id, &fault) || !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
+    else if (!cid_parse(document_text(document, "payload"), &id, &fault) ||
+             !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
         code = error_name(fault.code);
     else if ((int64_t)bytes.size != document_integer(document, "payload_bytes"))
         code = "payload_bytes";
@@ -191,8 +196,9 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
 /* --- evaluate ------------------------------------------------------------------------------------------------------------- */
 
 /* Rows with a tool call count for accuracy; all rows count for the loss. */
-static bool evaluate_shard(struct session *s, const struct session_shard *shard, const float *values, int64_t most, struct evaluation *all,
-                           uint64_t *calls, uint64_t *exact, const struct job_reporter *to, struct error *err)
+static bool evaluate_shard(struct session *s, const struct session_shard *shard, const float *values, int64_t most,
+                           struct evaluation *all, uint64_t *calls, uint64_t *exact, const struct job_reporter *to,
+                           struct error *err)
 {
     enum { AT_ONCE = 4 };
     struct batch batch = { 0 };

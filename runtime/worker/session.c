@@ -96,16 +96,12 @@ static bool trace_model(struct session *s, int64_t rows, int64_t time, bool trai
     json_t *adapter = json_object_get(s->spec, "adapter");
     bool lora = strcmp(json_string_value(json_object_get(adapter, "kind")), "lora") == 0;
     int64_t rank = lora ? json_integer_value(json_object_get(adapter, "rank")) : 0;
-    static const char *const attention[] = { "q_proj", "k_proj", "v_proj", "o_proj" };
-    bool some = lora && strcmp(json_string_value(json_object_get(adapter, "targets")), "attention") == 0;
     struct script_model_request request = {
         .config = (json_t *)(uintptr_t)model_config(s->model),
         .rows = rows,
         .time = time,
         .rank = rank,
         .scale = lora ? (double)json_integer_value(json_object_get(adapter, "alpha")) / (double)rank : 0,
-        .targets = some ? attention : NULL,
-        .target_count = some ? 4 : 0,
         .train_all = !lora,
         .training = training,
     };

@@ -1,11 +1,11 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "native/kernel/class.h"
@@ -39,7 +39,8 @@ static json_t *open_session(struct serving *w, json_t *job, struct error *err)
     w->session = session_new(job, &w->blocks, w->pool, err);
     if (!w->session)
         return NULL;
-    return json_pack("{s:I, s:I}", "parameters", (json_int_t)w->session->layout.values, "tensors", (json_int_t)w->session->layout.count);
+    return json_pack("{s:I, s:I}", "parameters", (json_int_t)w->session->layout.values, "tensors",
+                     (json_int_t)w->session->layout.count);
 }
 
 static json_t *perform(struct serving *w, json_t *job, struct error *err)
@@ -81,8 +82,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
 static bool answer(struct serving *w, json_t *result, const struct error *fault, struct error *err)
 {
     json_t *line = result ? json_pack("{s:I, s:o}", "id", w->id, "result", result)
-                          : json_pack("{s:I, s:{s:s, s:s, s:s, s:s}}", "id", w->id, "error", "code", error_name(fault->code), "place",
-                                      fault->place, "message", fault->message, "hint", fault->hint);
+                          : json_pack("{s:I, s:{s:s, s:s, s:s, s:s}}", "id", w->id, "error", "code", error_name(fault->code),
+                                      "place", fault->place, "message", fault->message, "hint", fault->hint);
     bool ok = frame_write(w->out, line, NULL, 0, err);
 
     json_decref(line);

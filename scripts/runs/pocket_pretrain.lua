@@ -16,6 +16,7 @@ return {
                  ["rate.peak"] = 0.003, ["rate.shape"] = "wsd", ["rate.warmup"] = 100, ["rate.cooldown"] = 3500, ["rate.floor"] = 0.05 } },
     rounds = 14,
     batch_tokens = 2048,
+    context = 256,
     dataset = { files = { "build/pocket/corpus.jsonl" }, shards = 14,
                 corpora = { { name = "pocket-corpus", licence = "Apache-2.0", share = "1" } } },
     trust = { tier = "known", admission = { mode = "allow-list" }, replicas = 1, spot_check = 0, challenge_rounds = 2,

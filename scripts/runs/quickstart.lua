@@ -16,6 +16,7 @@ return {
                  ["rate.peak"] = 0.008, ["rate.shape"] = "linear", ["rate.floor"] = 0.05 } },
     rounds = 16,
     batch_tokens = 448,
+    context = 448,
     dataset = { files = { "data/pocket_tools.jsonl" }, shards = 16,
                 corpora = { { name = "pocket-tools", licence = "Apache-2.0", share = "1" } } },
     trust = { tier = "known", admission = { mode = "allow-list" }, replicas = 1, spot_check = 0.1, challenge_rounds = 2,

@@ -1,0 +1,364 @@
+#include "runtime/role/sponsor.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "native/base/file.h"
+#include "native/base/hex.h"
+#include "native/text/rows.h"
+#include "runtime/doc/canonical.h"
+#include "runtime/role/course.h"
+#include "runtime/script/host.h"
+#include "runtime/store/object.h"
+
+enum { FILE_LIMIT = 1 << 30 };
+
+const char *sponsor_scripts_folder(char path[4096])
+{
+    const char *given = getenv("RONDO_SCRIPTS");
+    char program[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
+
+    if (given && given[0]) {
+        snprintf(path, 4096, "%s", given);
+        return path;
+    }
+    if (file_exists("scripts/objectives")) {
+        snprintf(path, 4096, "scripts");
+        return path;
+    }
+    program[size > 0 ? size : 0] = '\0';
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(program, '/');
+
+        if (slash)
+            *slash = '\0';
+    }
+    snprintf(path, 4096, "%.4000s/share/rondo/scripts", program);
+    if (!file_exists(path))
+        snprintf(path, 4096, "%.4000s/scripts", program); /* build/rondo of a checkout */
+    return path;
+}
+
+json_t *sponsor_read_run_file(const char *path, const char *scripts, struct error *err)
+{
+    struct script_set set;
+    json_t *run;
+
+    if (!file_exists(path)) {
+        error_set(err, ERROR_MISSING, "run files lie in scripts/runs", "there is no run file %s", path);
+        return NULL;
+    }
+    if (!script_set_read(scripts, path, NULL, &set, err))
+        return NULL;
+    run = script_run_file(&set.bundle, NULL, err);
+    script_set_free(&set);
+    return run;
+}
+
+/* --- scripts -------------------------------------------------------------------------------------------------------------- */
+
+static bool put_text(const struct sponsor_setting *setting, const struct script_file *file, json_t *object, const char *field,
+                     struct error *err)
+{
+    struct hash id;
+    char cid[CID_TEXT];
+
+    if (!block_put(setting->blocks, file->source, file->size, &id, err))
+        return false;
+    json_object_set_new(object, field, json_string(cid_text(id, cid)));
+    return true;
+}
+
+/* entry.script becomes a CID; what it imports is put too and pinned in `imports`. */
+static bool put_script(const struct sponsor_setting *setting, json_t *entry, json_t *imports, struct error *err)
+{
+    const char *name = document_text(entry, "script");
+    struct script_set set;
+    struct hash already;
+    struct error no = { 0 };
+    json_t *meta, *import;
+    size_t index;
+    bool ok;
+
+    if (!name)
+        return error_set(err, ERROR_MISSING, "name a script, or give its path", "script: this field is missing");
+    if (cid_parse(name, &already, &no))
+        return true;
+    if (!script_set_read(setting->scripts, name, json_object_get(entry, "options"), &set, err))
+        return false;
+    meta = script_describe(&set.bundle, NULL, err);
+    ok = meta && put_text(setting, &set.bundle.files[0], entry, "script", err);
+    json_array_foreach(json_object_get(meta, "imports"), index, import)
+    {
+        for (size_t i = 1; ok && i < set.bundle.count; i++)
+            if (strcmp(set.bundle.files[i].name, document_text(import, "name")) == 0)
+                ok = put_text(setting, &set.bundle.files[i], imports, document_text(import, "name"), err);
+    }
+    json_decref(meta);
+    script_set_free(&set);
+    return ok;
+}
+
+static bool put_scripts(const struct sponsor_setting *setting, json_t *draft, struct error *err)
+{
+    static const char *const roles[] = { "model", "objective", "inner", "outer", "schedule" };
+    json_t *imports = json_object_get(draft, "imports"), *entry;
+    size_t index;
+
+    if (!imports) {
+        imports = json_object();
+        json_object_set_new(draft, "imports", imports);
+    }
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        entry = json_object_get(draft, roles[i]);
+        if (json_is_object(entry) && !put_script(setting, entry, imports, err))
+            return error_at(err, "%s", roles[i]);
+    }
+    json_array_foreach(json_object_get(draft, "aggregators"), index, entry)
+    {
+        if (!put_script(setting, entry, imports, err))
+            return error_at(err, "aggregators[%zu]", index);
+    }
+    return true;
+}
+
+/* --- model ---------------------------------------------------------------------------------------------------------------- */
+
+static bool wanted_file(const char *name)
+{
+    static const char *const known[] = { "config.json",         "tokenizer.json",         "tokenizer_config.json",
+                                         "chat_template.jinja", "generation_config.json", "model.safetensors.index.json" };
+    size_t size = strlen(name);
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i]) == 0)
+            return true;
+    return size > 12 && strcmp(name + size - 12, ".safetensors") == 0;
+}
+
+static bool put_model_file(const struct sponsor_setting *setting, const char *path, const char *name, json_t *files,
+                           struct error *err)
+{
+    struct hash id;
+    struct stat st;
+    char cid[CID_TEXT];
+
+    if (stat(path, &st) != 0)
+        return error_set(err, ERROR_MISSING, NULL, "%s cannot be read", path);
+    if (!object_put_file(setting->blocks, MODEL_MEDIA, path, &id, err))
+        return false;
+    json_array_append_new(
+        files, json_pack("{s:s, s:s, s:I}", "name", name, "object", cid_text(id, cid), "size", (json_int_t)st.st_size));
+    return true;
+}
+
+static bool put_json(const struct sponsor_setting *setting, json_t *value, json_t *object, const char *field, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct hash id;
+    char cid[CID_TEXT];
+    bool ok = canonical_write(value, &bytes, err) && block_put(setting->blocks, bytes.bytes, bytes.size, &id, err);
+
+    if (ok)
+        json_object_set_new(object, field, json_string(cid_text(id, cid)));
+    buffer_free(&bytes);
+    return ok;
+}
+
+static bool put_model(const struct sponsor_setting *setting, json_t *draft, struct error *err)
+{
+    const char *path = document_text(draft, "base_model");
+    json_t *files = json_array(), *manifest;
+    struct dirent **names = NULL;
+    struct hash already;
+    struct error no = { 0 };
+    bool ok = true;
+    int count;
+
+    if (!path || cid_parse(path, &already, &no)) {
+        json_decref(files);
+        return true; /* absent: the check of the spec says so */
+    }
+    count = scandir(path, &names, NULL, alphasort);
+    if (count < 0) {
+        const char *slash = strrchr(path, '/');
+
+        ok = put_model_file(setting, path, slash ? slash + 1 : path, files, err);
+    }
+    for (int i = 0; i < count; i++) {
+        char file[PATH_MAX];
+
+        snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name);
+        if (ok && wanted_file(names[i]->d_name))
+            ok = put_model_file(setting, file, names[i]->d_name, files, err);
+        free(names[i]);
+    }
+    free(names);
+    if (ok && json_array_size(files) == 0)
+        ok = error_set(err, ERROR_MISSING, "a folder needs config.json, weights and tokenizer.json", "%s holds no model", path);
+    manifest = json_pack("{s:O, s:i}", "files", files, "version", 1);
+    ok = ok && put_json(setting, manifest, draft, "base_model", err);
+    json_decref(manifest);
+    json_decref(files);
+    return ok || error_at(err, "base_model");
+}
+
+static bool put_template(const struct sponsor_setting *setting, json_t *draft, struct error *err)
+{
+    const char *path = document_text(draft, "chat_template");
+    struct buffer text = { 0 };
+    struct hash id;
+    struct error no = { 0 };
+    char cid[CID_TEXT];
+
+    if (!path || strcmp(path, "model") == 0 || cid_parse(path, &id, &no))
+        return true;
+    bool ok = file_read(path, BLOCK_SIZE, &text, err) && block_put(setting->blocks, text.bytes, text.size, &id, err);
+
+    if (ok)
+        json_object_set_new(draft, "chat_template", json_string(cid_text(id, cid)));
+    buffer_free(&text);
+    return ok || error_at(err, "chat_template");
+}
+
+/* --- data ----------------------------------------------------------------------------------------------------------------- */
+
+/* A row's shard follows from its bytes: rows that are added later move no other. */
+static bool add_rows(const char *path, struct buffer *shards, uint64_t *counts, uint32_t count, struct error *err)
+{
+    struct rows rows = { 0 };
+    bool ok = rows_open(&rows, path, err);
+
+    for (size_t i = 0; ok && i < rows.count; i++) {
+        const char *line = rows.bytes + rows.rows[i].offset;
+        struct hash hash = hash_typed("rondo/row", line, rows.rows[i].size);
+        uint32_t at;
+
+        memcpy(&at, hash.bytes, sizeof at);
+        at %= count;
+        buffer_add(&shards[at], line, rows.rows[i].size);
+        buffer_add_u8(&shards[at], '\n');
+        counts[at]++;
+    }
+    rows_free(&rows);
+    return ok;
+}
+
+static bool put_shards(const struct sponsor_setting *setting, struct buffer *shards, const uint64_t *counts, uint32_t count,
+                       json_t *dataset, struct error *err)
+{
+    json_t *list = json_array(), *manifest;
+    uint64_t rows = 0;
+    bool ok = true;
+
+    for (uint32_t i = 0; ok && i < count; i++) {
+        struct hash id;
+        char cid[CID_TEXT];
+
+        rows += counts[i];
+        if (counts[i] == 0)
+            ok = error_set(err, ERROR_RANGE, "use fewer shards", "shard %u of %u holds no row", i, count);
+        ok = ok && object_put(setting->blocks, SHARD_MEDIA, shards[i].bytes, shards[i].size, &id, err);
+        if (ok)
+            json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "object", cid_text(id, cid), "rows", (json_int_t)counts[i],
+                                                  "size", (json_int_t)shards[i].size));
+    }
+    manifest = json_pack("{s:I, s:O, s:i}", "rows", (json_int_t)rows, "shards", list, "version", 1);
+    ok = ok && put_json(setting, manifest, dataset, "manifest", err);
+    json_decref(manifest);
+    json_decref(list);
+    return ok;
+}
+
+static bool put_dataset(const struct sponsor_setting *setting, json_t *draft, struct error *err)
+{
+    json_t *dataset = json_object_get(draft, "dataset"), *files = json_object_get(dataset, "files"), *file;
+    int64_t count = document_integer(dataset, "shards");
+    size_t index;
+    bool ok = true;
+
+    if (!files)
+        return true;
+    if (count < 1 || count > 65536) {
+        error_set(err, ERROR_RANGE, NULL, "%lld is not between 1 and 65536", (long long)count);
+        return error_at(err, "dataset.shards");
+    }
+    struct buffer *shards = calloc((size_t)count, sizeof *shards);
+    uint64_t *counts = calloc((size_t)count, sizeof *counts);
+
+    json_array_foreach(files, index, file)
+    {
+        ok = ok && (json_is_string(file) ? add_rows(json_string_value(file), shards, counts, (uint32_t)count, err)
+                                         : error_set(err, ERROR_TYPE, NULL, "files[%zu] is no path", index));
+    }
+    ok = ok && put_shards(setting, shards, counts, (uint32_t)count, dataset, err);
+    for (int64_t i = 0; i < count; i++)
+        buffer_free(&shards[i]);
+    free(shards);
+    free(counts);
+    json_object_del(dataset, "files");
+    return ok || error_at(err, "dataset");
+}
+
+bool sponsor_put_rows(const struct block_store *blocks, const char *path, struct hash *id, uint64_t *rows, struct error *err)
+{
+    struct sponsor_setting setting = { .blocks = blocks };
+    struct buffer shard = { 0 };
+
+    *rows = 0;
+    bool ok = add_rows(path, &shard, rows, 1, err) && object_put(setting.blocks, SHARD_MEDIA, shard.bytes, shard.size, id, err);
+
+    buffer_free(&shard);
+    return ok;
+}
+
+/* --- the document ---------------------------------------------------------------------------------------------------------- */
+
+static json_t *object_in(json_t *draft, const char *name)
+{
+    json_t *object = json_object_get(draft, name);
+
+    if (!object) {
+        object = json_object();
+        json_object_set_new(draft, name, object);
+    }
+    return object;
+}
+
+static void fill_identity(const struct sponsor_setting *setting, json_t *draft)
+{
+    struct public_key key = public_key_of(&setting->keys->identity);
+    uint8_t nonce[16];
+    char did[DID_TEXT], account[ADDRESS_TEXT], hex[33], contract[ADDRESS_TEXT];
+    json_t *payment = object_in(draft, "payment");
+
+    randombytes_buf(nonce, sizeof nonce);
+    if (!json_object_get(draft, "nonce"))
+        json_object_set_new(draft, "nonce", json_string(setting->nonce ? setting->nonce : hex_encode(nonce, sizeof nonce, hex)));
+    json_object_set_new(draft, "sponsor", json_string(did_text(&key, did)));
+    json_object_set_new(draft, "account", json_string(address_text(account_address(&setting->keys->account), account)));
+    json_object_set_new(payment, "chain", json_integer((json_int_t)setting->chain));
+    json_object_set_new(payment, "contract", json_string(address_text(setting->contract, contract)));
+    if (setting->panel)
+        json_object_set(object_in(draft, "committee"), "panel", (json_t *)(uintptr_t)setting->panel);
+    if (setting->allowed)
+        json_object_set(object_in(object_in(draft, "trust"), "admission"), "allowed", (json_t *)(uintptr_t)setting->allowed);
+}
+
+bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, struct document *run, struct error *err)
+{
+    fill_identity(setting, draft);
+    if (!put_scripts(setting, draft, err) || !put_model(setting, draft, err) || !put_template(setting, draft, err) ||
+        !put_dataset(setting, draft, err))
+        return false;
+    run_spec_complete(draft);
+    return run_spec_check(draft, err) &&
+           document_make(DOCUMENT_RUN, draft, &setting->keys->identity, &setting->keys->account, run, err);
+}

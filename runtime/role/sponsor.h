@@ -1,0 +1,46 @@
+/* sponsor.h - from a run file to a signed run: scripts, model and data become blocks, names become content ids.
+ *
+ *     run file ── { spec, network } ──> draft ── names -> CIDs, keys, fallbacks ──> run document ── escrows on the ledger
+ *
+ * In a draft a script is a name ("chat_sft": found in the scripts folder) or a path, `base_model` a folder or a .gguf file,
+ * `chat_template` "model" or a file, `dataset.files` a list of JSONL files. What those scripts import is found by name and pinned in
+ * `imports`.
+ */
+#ifndef RONDO_ROLE_SPONSOR_H
+#define RONDO_ROLE_SPONSOR_H
+
+#include "runtime/crypto/keyfile.h"
+#include "runtime/doc/run_spec.h"
+#include "runtime/ledger/ledger.h"
+#include "runtime/store/block.h"
+#include "runtime/store/journal.h"
+
+struct sponsor_setting {
+    const char *scripts;              /* folder of scripts, with objectives/, models/, ... */
+    const struct block_store *blocks; /* where everything is put */
+    const struct key_pair *keys;      /* of the sponsor */
+    const json_t *panel;              /* [ { did, account } ], or NULL when the draft has them */
+    const json_t *allowed;            /* [ did ] of trainers, or NULL */
+    const char *nonce;                /* 32 hex digits, or NULL: drawn */
+    uint64_t chain;
+    struct address contract;
+};
+
+/* { spec, network } of a run file: the script child runs it. New reference. */
+json_t *sponsor_read_run_file(const char *path, const char *scripts, struct error *err);
+
+/* Puts everything the draft names into the store and makes the signed run document. `draft` is changed. */
+bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, struct document *run, struct error *err);
+
+/* A JSONL file as one object for evaluation: its CID as a shard's. */
+bool sponsor_put_rows(const struct block_store *blocks, const char *path, struct hash *id, uint64_t *rows, struct error *err);
+
+/* Creates the escrow of every round and waits until all are final. Blocking: runs a loop of its own. Escrows that exist already are left
+ * alone, so it may be repeated. `journal` keeps each transaction before it is sent. */
+bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, struct journal *journal,
+                  struct error *err);
+
+/* The folder of scripts: $RONDO_SCRIPTS, else ./scripts when it is there, else ../share/rondo/scripts beside the program. */
+const char *sponsor_scripts_folder(char path[4096]);
+
+#endif

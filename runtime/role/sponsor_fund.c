@@ -1,0 +1,151 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "runtime/ledger/client.h"
+#include "runtime/ledger/transaction.h"
+#include "runtime/role/sponsor.h"
+
+/* One question at a time: status, then for each round its escrow, and where there is none the nonce and a creation. */
+struct funding {
+    const struct run_spec *spec;
+    const struct key_pair *keys;
+    struct journal *journal;
+    uv_loop_t loop;
+    struct http_client *http;
+    struct ledger *ledger;
+    struct ledger_status status;
+    uint32_t round;
+    struct error *err;
+    bool ok;
+};
+
+static void next_round(struct funding *f);
+
+static void stop(struct funding *f, const struct error *fault)
+{
+    f->ok = fault == NULL;
+    if (fault)
+        *f->err = *fault;
+    ledger_free(f->ledger);
+    http_client_free(f->http);
+    f->ledger = NULL;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    return address_compare(*(const struct address *)a, *(const struct address *)b);
+}
+
+static bool create_transaction(struct funding *f, uint64_t nonce, struct buffer *bytes, struct error *err)
+{
+    const struct run_spec *spec = f->spec;
+    struct transaction t = { .chain = f->status.chain, .nonce = nonce, .method = TRANSACTION_CREATE };
+    char note[128];
+
+    t.create.run = spec->id;
+    t.create.round = f->round;
+    t.create.amount = spec->payment.per_round;
+    t.create.threshold = spec->committee.release_threshold;
+    t.create.panel_count = (uint32_t)spec->committee.panel_count;
+    for (size_t i = 0; i < spec->committee.panel_count; i++)
+        t.create.panel[i] = spec->committee.panel[i].account;
+    qsort(t.create.panel, t.create.panel_count, sizeof *t.create.panel, by_address);
+    t.create.expiry =
+        f->status.time + ((uint64_t)f->round + spec->payment.expiry_rounds) * (uint64_t)((spec->quorum.round_ms + 999) / 1000);
+    snprintf(note, sizeof note, "create/%u", f->round);
+    return transaction_sign(&t, &f->keys->account, bytes, err) &&
+           journal_put_note(f->journal, note, bytes->bytes, bytes->size, err);
+}
+
+static void created(void *context, const struct ledger_answer *answer)
+{
+    struct funding *f = context;
+    struct error err = { 0 };
+
+    if (answer->error) {
+        stop(f, answer->error);
+    } else if (answer->receipt && answer->receipt->code != ERROR_NONE) {
+        error_set(&err, answer->receipt->code, "the sponsor's account needs the whole budget", "escrow of round %u: %s", f->round,
+                  answer->receipt->message);
+        stop(f, &err);
+    } else {
+        f->round++;
+        next_round(f);
+    }
+}
+
+static void account_told(void *context, const struct ledger_answer *answer)
+{
+    struct funding *f = context;
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+
+    if (answer->error)
+        stop(f, answer->error);
+    else if (!create_transaction(f, answer->account->nonce, &bytes, &err))
+        stop(f, &err);
+    else
+        ledger_submit(f->ledger, bytes.bytes, bytes.size, (struct ledger_then){ created, f });
+    buffer_free(&bytes);
+}
+
+static void escrow_told(void *context, const struct ledger_answer *answer)
+{
+    struct funding *f = context;
+
+    if (answer->error) {
+        stop(f, answer->error);
+    } else if (answer->escrow) {
+        f->round++;
+        next_round(f);
+    } else {
+        ledger_account(f->ledger, f->spec->account, (struct ledger_then){ account_told, f });
+    }
+}
+
+static void next_round(struct funding *f)
+{
+    if (f->round > f->spec->rounds) {
+        stop(f, NULL);
+        return;
+    }
+    ledger_escrow(f->ledger, f->spec->account, release_round_ref(f->spec->id, f->round), (struct ledger_then){ escrow_told, f });
+}
+
+static void status_told(void *context, const struct ledger_answer *answer)
+{
+    struct funding *f = context;
+    struct error err = { 0 };
+
+    if (answer->error) {
+        stop(f, answer->error);
+        return;
+    }
+    f->status = *answer->status;
+    if (f->status.chain != f->spec->payment.chain || !address_equal(f->status.contract, f->spec->payment.contract)) {
+        error_set(&err, ERROR_MISMATCH, "give the run's own ledger", "the ledger is chain %llu, the spec names %llu",
+                  (unsigned long long)f->status.chain, (unsigned long long)f->spec->payment.chain);
+        stop(f, &err);
+        return;
+    }
+    next_round(f);
+}
+
+bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, struct journal *journal,
+                  struct error *err)
+{
+    struct funding f = { .spec = spec, .keys = keys, .journal = journal, .round = 1, .err = err };
+
+    uv_loop_init(&f.loop);
+    f.http = http_client_new(&f.loop, NULL, err);
+    f.ledger = f.http ? ledger_client_new(&f.loop, f.http, ledger, 0, err) : NULL;
+    if (f.ledger)
+        ledger_status(f.ledger, (struct ledger_then){ status_told, &f });
+    else
+        http_client_free(f.http);
+    uv_run(&f.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f.loop);
+    return f.ok || error_at(err, "funding");
+}
