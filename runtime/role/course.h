@@ -33,7 +33,10 @@ struct course {
     json_t *open;       /* owned: the workers' open job, once everything is here */
 };
 
-/* Reads the run document from the journal. Errors: missing. */
+/* From the bytes of the run document. `node` needs no more than folder, blocks and peers. */
+bool course_of(struct node *node, const char *run, const void *bytes, size_t size, struct course *course, struct error *err);
+
+/* Reads the run document and enrolments from the journal. Errors: missing. */
 bool course_load(struct node *node, const char *run, struct course *course, struct error *err);
 void course_free(struct course *course);
 

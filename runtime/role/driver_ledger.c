@@ -379,6 +379,8 @@ void driver_release(struct driver *d, const json_t *body)
 
     if (!r->body)
         r->body = json_incref((json_t *)(uintptr_t)body);
+    if (json_array_size(json_object_get(json_object_get(body, "payout"), "payees")) == 0)
+        r->done = true; /* a skipped round pays nobody: its escrow goes back at expiry */
 }
 
 /* --- each tick ------------------------------------------------------------------------------------------------------------ */

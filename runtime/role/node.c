@@ -31,6 +31,32 @@ static bool open_files(struct node *node, struct error *err)
     return node->journal && block_store_open(path, &node->blocks, err);
 }
 
+/* Without a port given, that of the last time: enrolments name it. */
+static struct http_server *open_server(struct node *node, struct http_server_options *options, struct error *err)
+{
+    struct buffer last = { 0 };
+    struct error none = { 0 };
+    struct http_server *server = NULL;
+    char text[16];
+
+    if (options->port == 0 && journal_get_note(node->journal, "port", &last, &none)) {
+        options->port = (uint16_t)strtoul(buffer_text(&last), NULL, 10);
+        server = http_server_new(&node->loop, options, &none);
+        options->port = 0;
+    }
+    buffer_free(&last);
+    if (!server)
+        server = http_server_new(&node->loop, options, err);
+    if (server) {
+        snprintf(text, sizeof text, "%u", http_server_port(server));
+        if (!journal_put_note(node->journal, "port", text, strlen(text), err)) {
+            http_server_free(server);
+            server = NULL;
+        }
+    }
+    return server;
+}
+
 bool node_open(struct node *node, const char *role, const struct node_options *options, struct error *err)
 {
     *node = (struct node){ .options = *options, .role = role };
@@ -55,7 +81,7 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
     node->routes = routes_new();
     node->peers = peer_list_new();
     node->client = http_client_new(&node->loop, &client, err);
-    node->server = node->client ? http_server_new(&node->loop, &server, err) : NULL;
+    node->server = node->client ? open_server(node, &server, err) : NULL;
     node->ledger = node->server ? ledger_client_new(&node->loop, node->client, options->ledger, 0, err) : NULL;
     return node->ledger != NULL;
 }

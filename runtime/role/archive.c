@@ -1,0 +1,329 @@
+#include "runtime/role/archive.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/file.h"
+#include "native/base/json.h"
+#include "runtime/store/object.h"
+
+/* --- opening -------------------------------------------------------------------------------------------------------------- */
+
+static bool open_node(struct archive *a, const char *name, struct error *err)
+{
+    struct archive_node *n = &a->nodes[a->count];
+    char path[4400];
+
+    snprintf(n->name, sizeof n->name, "%.60s", name);
+    snprintf(n->folder, sizeof n->folder, "%.3800s/nodes/%s", a->home, n->name);
+    snprintf(path, sizeof path, "%s/node.db", n->folder);
+    if (!file_exists(path))
+        return true;
+    snprintf(path, sizeof path, "%s/blocks", n->folder);
+    n->journal = journal_open(n->folder, err);
+    if (!n->journal || !block_store_open(path, &n->blocks, err))
+        return error_at(err, "%s", n->folder);
+    a->count++;
+    return true;
+}
+
+static bool open_nodes(struct archive *a, struct error *err)
+{
+    struct dirent **names = NULL;
+    char path[4100];
+    int count;
+    bool ok = true;
+
+    snprintf(path, sizeof path, "%s/nodes", a->home);
+    count = scandir(path, &names, NULL, alphasort);
+    if (count < 0)
+        return error_set(err, ERROR_MISSING, "give the home of a run by --home", "%s holds no nodes", a->home);
+    a->nodes = calloc((size_t)count, sizeof *a->nodes);
+    for (int i = 0; i < count; i++) {
+        if (ok && names[i]->d_name[0] != '.')
+            ok = open_node(a, names[i]->d_name, err);
+        free(names[i]);
+    }
+    free(names);
+    return ok;
+}
+
+static bool open_auditor(struct archive *a, struct error *err)
+{
+    char path[4100];
+
+    snprintf(a->auditor.folder, sizeof a->auditor.folder, "%.3900s/audit", a->home);
+    snprintf(path, sizeof path, "%s/blocks", a->auditor.folder);
+    uv_loop_init(&a->auditor.loop);
+    a->auditor.peers = peer_list_new();
+    return file_make_folder(a->auditor.folder, err) && block_store_open(path, &a->auditor.blocks, err);
+}
+
+static bool open_ledger(struct archive *a, struct error *err)
+{
+    char path[4100];
+
+    snprintf(path, sizeof path, "%s/ledger/ledger.db", a->home);
+    if (!file_exists(path))
+        return true;
+    a->ledger = ledger_local_open(path, NULL, err);
+    return a->ledger || error_at(err, "%s", path);
+}
+
+/* The run named, or the only one there is. */
+static bool choose_run(struct archive *a, const char *run, struct hash *id, struct error *err)
+{
+    size_t seen = 0;
+
+    if (run)
+        return cid_parse(run, id, err) || error_at(err, "run");
+    for (size_t i = 0; i < a->count; i++) {
+        struct hash *ids = NULL;
+        size_t count = 0;
+
+        if (!journal_list_runs(a->nodes[i].journal, &ids, &count, err))
+            return false;
+        for (size_t j = 0; j < count; j++)
+            if (seen == 0 || !hash_equal(*id, ids[j])) {
+                *id = ids[j];
+                seen++;
+            }
+        free(ids);
+    }
+    if (seen == 1)
+        return true;
+    return error_set(err, seen ? ERROR_USAGE : ERROR_MISSING, "name the run", "the home holds %s", seen ? "several runs" : "no run");
+}
+
+static json_t *read_document(struct archive *a, enum document_type type, struct hash id, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct document document = { 0 };
+    json_t *json = NULL;
+
+    if (archive_document(a, id, &bytes, err) && document_read_as(type, bytes.bytes, bytes.size, &document, err))
+        json = json_incref(document.json);
+    document_free(&document);
+    buffer_free(&bytes);
+    return json;
+}
+
+/* Every decided round that any node has; nodes that disagree are a conflict. */
+static bool load_finals(struct archive *a, struct error *err)
+{
+    for (uint32_t round = 0;; round++) {
+        struct hash record = { 0 }, certificate = { 0 }, r, c;
+        bool found = false;
+
+        for (size_t i = 0; i < a->count; i++) {
+            struct error none = { 0 };
+
+            if (!journal_final(a->nodes[i].journal, a->course.id, round, &r, &c, &none)) {
+                if (none.code == ERROR_MISSING)
+                    continue;
+                *err = none;
+                return error_at(err, "%s", a->nodes[i].name);
+            }
+            if (found && !hash_equal(record, r))
+                return error_set(err, ERROR_CONFLICT, "keep both folders as evidence", "node %s has another record of round %u",
+                                 a->nodes[i].name, round);
+            record = r;
+            certificate = c;
+            found = true;
+        }
+        if (!found)
+            return true;
+
+        json_t *json = read_document(a, DOCUMENT_RECORD, record, err), *votes = json ? read_document(a, DOCUMENT_CERTIFICATE, certificate, err) : NULL;
+
+        if (!votes) {
+            json_decref(json);
+            return error_at(err, "round %u", round);
+        }
+        json_array_append_new(a->finals, json_pack("{s:o, s:o}", "record", json, "certificate", votes));
+    }
+}
+
+bool archive_open(struct archive *a, const char *home, const char *run, struct error *err)
+{
+    struct hash id = { 0 };
+    struct buffer bytes = { 0 };
+    char cid[CID_TEXT];
+
+    *a = (struct archive){ .finals = json_array() };
+    snprintf(a->home, sizeof a->home, "%s", home);
+    if (!open_auditor(a, err) || !open_nodes(a, err) || !open_ledger(a, err) || !choose_run(a, run, &id, err))
+        return false;
+
+    bool ok = archive_document(a, id, &bytes, err) && course_of(&a->auditor, cid_text(id, cid), bytes.bytes, bytes.size, &a->course, err) &&
+              load_finals(a, err);
+
+    buffer_free(&bytes);
+    return ok;
+}
+
+void archive_close(struct archive *a)
+{
+    worker_free(a->worker);
+    uv_run(&a->auditor.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&a->auditor.loop);
+    peer_list_free(a->auditor.peers);
+    course_free(&a->course);
+    json_decref(a->finals);
+    ledger_local_close(a->ledger);
+    for (size_t i = 0; i < a->count; i++)
+        journal_close(a->nodes[i].journal);
+    free(a->nodes);
+    *a = (struct archive){ 0 };
+}
+
+const json_t *archive_record(const struct archive *a, int64_t round)
+{
+    return round < 0 ? NULL : json_object_get(json_array_get(a->finals, (size_t)round), "record");
+}
+
+/* --- documents and blocks ------------------------------------------------------------------------------------------------- */
+
+bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, struct error *err)
+{
+    bool found = false;
+    char cid[CID_TEXT];
+
+    for (size_t i = 0; i < a->count; i++) {
+        struct buffer copy = { 0 };
+        struct error fault = { 0 };
+
+        if (journal_get_document(a->nodes[i].journal, id, &copy, &fault)) {
+            if (!found)
+                buffer_add(bytes, copy.bytes, copy.size);
+            found = true;
+        } else if (fault.code != ERROR_MISSING) {
+            buffer_free(&copy);
+            *err = fault;
+            return error_at(err, "node %s: document %s", a->nodes[i].name, cid_text(id, cid));
+        }
+        buffer_free(&copy);
+    }
+    return found || error_set(err, ERROR_MISSING, NULL, "no node has document %s", cid_text(id, cid));
+}
+
+static bool gather_block(struct archive *a, struct hash id, struct error *err)
+{
+    bool found = false;
+    char cid[CID_TEXT];
+
+    for (size_t i = 0; i < a->count; i++) {
+        struct buffer copy = { 0 };
+        bool ok = true;
+
+        if (!block_has(&a->nodes[i].blocks, id))
+            continue;
+        ok = block_get(&a->nodes[i].blocks, id, &copy, err) &&
+             (found || block_has(&a->auditor.blocks, id) || block_put_as(&a->auditor.blocks, id, copy.bytes, copy.size, err));
+        found = true;
+        buffer_free(&copy);
+        if (!ok)
+            return error_at(err, "node %s", a->nodes[i].name);
+    }
+    return found || error_set(err, ERROR_MISSING, NULL, "no node has block %s", cid_text(id, cid));
+}
+
+bool archive_gather(struct archive *a, struct hash id, bool object, struct error *err)
+{
+    struct manifest m;
+
+    if (!gather_block(a, id, err))
+        return false;
+    if (!object)
+        return true;
+    if (!object_manifest(&a->auditor.blocks, id, NULL, COURSE_OBJECT_LIMIT, &m, err))
+        return false;
+
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < m.count; i++)
+        ok = gather_block(a, m.chunks[i], err);
+    manifest_free(&m);
+    return ok;
+}
+
+/* --- a worker ------------------------------------------------------------------------------------------------------------- */
+
+struct waiting {
+    struct archive *archive;
+    json_t *result;
+    struct error *err;
+    worker_progress *progress;
+    void *context;
+    bool done;
+};
+
+static void job_progress(void *context, json_t *value)
+{
+    struct waiting *w = context;
+
+    if (w->progress)
+        w->progress(w->context, value);
+}
+
+static void job_done(void *context, const struct worker_answer *answer)
+{
+    struct waiting *w = context;
+
+    w->done = true;
+    if (answer->error)
+        *w->err = *answer->error;
+    else
+        w->result = json_incref(answer->result);
+    uv_stop(&w->archive->auditor.loop);
+}
+
+static bool gather_course(struct archive *a, struct error *err)
+{
+    bool complete = false, again = true;
+
+    while (again) {
+        struct fetch_want *wants = NULL;
+        size_t count = 0;
+        bool ok = course_wants(&a->course, &wants, &count, &complete, err);
+
+        for (size_t i = 0; ok && i < count; i++)
+            ok = archive_gather(a, wants[i].id, wants[i].object, err);
+        free(wants);
+        if (!ok)
+            return false;
+        again = !complete;
+    }
+    return course_prepare(&a->course, err);
+}
+
+bool archive_worker(struct archive *a, unsigned threads, struct error *err)
+{
+    struct worker_options options = { .blocks = a->auditor.blocks.folder, .threads = threads };
+    struct waiting w = { .archive = a, .err = err };
+
+    if (a->worker)
+        return true;
+    if (!gather_course(a, err))
+        return false;
+    a->worker = worker_new(&a->auditor.loop, &options, err);
+    if (!a->worker)
+        return false;
+    worker_open(a->worker, json_incref(a->course.open), job_done, &w);
+    while (!w.done)
+        uv_run(&a->auditor.loop, UV_RUN_DEFAULT);
+    json_decref(w.result);
+    return w.result != NULL;
+}
+
+json_t *archive_job(struct archive *a, json_t *job, worker_progress *progress, void *context, struct error *err)
+{
+    struct waiting w = { .archive = a, .err = err, .progress = progress, .context = context };
+
+    worker_submit(a->worker, job, NULL, 0, job_progress, job_done, &w);
+    while (!w.done)
+        uv_run(&a->auditor.loop, UV_RUN_DEFAULT);
+    return w.result;
+}

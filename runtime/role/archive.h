@@ -1,0 +1,52 @@
+/* archive.h - a home as evidence: everything that its nodes kept of a run, read without any of them running.
+ *
+ *     HOME/nodes/NAME/{blocks, documents, node.db}  ... every node's copy is hashed again; one wrong byte is an error naming it
+ *     HOME/ledger/ledger.db                         ... likewise
+ *     HOME/audit/                                   what the auditor works in
+ *
+ * Records, documents and blocks are taken from whichever node has them.
+ */
+#ifndef RONDO_ROLE_ARCHIVE_H
+#define RONDO_ROLE_ARCHIVE_H
+
+#include "runtime/ledger/local.h"
+#include "runtime/role/course.h"
+
+struct archive_node {
+    char name[64];
+    char folder[4096];
+    struct block_store blocks;
+    struct journal *journal; /* NULL when the folder has none */
+};
+
+struct archive {
+    char home[4000];
+    struct archive_node *nodes;
+    size_t count;
+    struct node auditor; /* folder, blocks and peers only: a course can be laid out in it */
+    struct course course;
+    json_t *finals;              /* [ { record, certificate } ] from round 0, as far as any node has them */
+    struct ledger_local *ledger; /* NULL when the home holds none */
+    struct worker *worker;       /* once archive_worker was called */
+};
+
+/* `run` NULL: the one run of the home (refused when there are several). Errors: missing, mismatch (a damaged document), conflict (a node runs). */
+bool archive_open(struct archive *a, const char *home, const char *run, struct error *err);
+void archive_close(struct archive *a);
+
+/* A document's bytes from any node; every copy is checked. */
+bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, struct error *err);
+
+/* An object into the auditor's store; every node's copy of each block is checked. `object` false: one block. */
+bool archive_gather(struct archive *a, struct hash id, bool object, struct error *err);
+
+/* Starts a worker with the run open in it. */
+bool archive_worker(struct archive *a, unsigned threads, struct error *err);
+
+/* Runs one job to its end. New reference; NULL with `err`. Takes the reference of `job`. */
+json_t *archive_job(struct archive *a, json_t *job, worker_progress *progress, void *context, struct error *err);
+
+/* The record of a round, borrowed; NULL when no node has it. */
+const json_t *archive_record(const struct archive *a, int64_t round);
+
+#endif

@@ -1,0 +1,70 @@
+/* local_internal.h - the parts of a local network: local.c (course of the whole), local_setup.c (keys, run, home), local_watch.c (what is
+ * shown), local_result.c (evaluation, replay, result). Only these include it. */
+#ifndef RONDO_ROLE_LOCAL_INTERNAL_H
+#define RONDO_ROLE_LOCAL_INTERNAL_H
+
+#include <uv.h>
+
+#include "runtime/role/archive.h"
+#include "runtime/role/local.h"
+#include "runtime/role/sponsor.h"
+
+enum { LOCAL_TRAINERS = 60, LOCAL_SYNCERS = 32, LOCAL_PROCESSES = LOCAL_TRAINERS + LOCAL_SYNCERS + 2, LOCAL_ARGUMENTS = 24 };
+
+struct local;
+
+struct local_process {
+    struct local *local;
+    char name[32]; /* "ledger", "sponsor", "syncer-1", "trainer-1" */
+    char arguments[LOCAL_ARGUMENTS][256];
+    size_t argument_count;
+    uv_process_t process;
+    uv_pipe_t out;
+    struct buffer line;
+    int handles; /* of this start that are not closed yet */
+    bool running, ready, done;
+    unsigned deaths;
+    uv_timer_t restart;
+    /* what it said last */
+    char phase[24], endpoint[256];
+    int64_t step, steps;
+    double loss, speed;
+};
+
+struct local {
+    struct local_options options;
+    json_t *draft, *network; /* of the run file */
+    int64_t trainers, syncers;
+    char run[80], ledger_url[256];
+    uv_loop_t loop;
+    uv_signal_t interrupt, terminate;
+    uv_timer_t tick;
+    struct local_process processes[LOCAL_PROCESSES]; /* 0: ledger, 1: sponsor, then syncers, then trainers */
+    size_t count, started;
+    bool stopping, interrupted, finished;
+    struct error fault;
+    int64_t rounds, last_round;
+    uint64_t began, trained_at; /* ms of the loop's clock */
+    FILE *metrics;
+    bool bar; /* a progress line stands on the terminal */
+};
+
+/* local_setup.c */
+bool local_setup_home(struct local *l, struct error *err);   /* run file, keys, what was there before */
+bool local_setup_run(struct local *l, struct error *err);    /* run document and escrows; the ledger runs */
+bool local_is_finished(struct local *l, json_t **result);    /* a result of this run file is there */
+json_t *local_state(struct local *l);                        /* HOME/run.json or NULL; new reference */
+
+/* local.c */
+void local_fail(struct local *l, const struct error *err);
+
+/* local_watch.c */
+void local_heard(struct local_process *p, const json_t *event);
+void local_show(struct local *l);
+void local_clear(struct local *l);
+void local_say(struct local *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* local_result.c */
+json_t *local_result(struct local *l, struct error *err);
+
+#endif

@@ -1,0 +1,107 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/role/local_internal.h"
+
+void local_clear(struct local *l)
+{
+    if (l->bar)
+        fputs("\r\033[K", stderr);
+    l->bar = false;
+}
+
+void local_say(struct local *l, const char *format, ...)
+{
+    va_list args;
+
+    if (l->options.quiet)
+        return;
+    local_clear(l);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static void say_final(struct local_process *p, const json_t *event)
+{
+    struct local *l = p->local;
+    int64_t round = document_integer(event, "round");
+    double loss = 0, speed = 0, left;
+    int trainers = 0;
+
+    if (round <= l->last_round && round > 0)
+        return;
+    l->last_round = round;
+    if (round == 0) {
+        local_say(l, "open: everybody is enrolled");
+        return;
+    }
+    if (round > l->rounds) {
+        local_say(l, "settling");
+        return;
+    }
+    for (size_t i = 2; i < l->count; i++)
+        if (strncmp(l->processes[i].name, "trainer", 7) == 0 && l->processes[i].steps) {
+            loss += l->processes[i].loss;
+            speed += l->processes[i].speed;
+            trainers++;
+        }
+    left = (double)(uv_now(&l->loop) - l->began) / 1000.0 / (double)round * (double)(l->rounds - round);
+    local_say(l, "round %2lld/%lld  %-5s accepted %lld refused %lld  loss %.4f  %6.0f tokens/s  %d:%02d left", (long long)round,
+              (long long)l->rounds, document_text(event, "kind"), (long long)document_integer(event, "accepted"),
+              (long long)document_integer(event, "refused"), trainers ? loss / trainers : 0.0, speed, (int)left / 60, (int)left % 60);
+}
+
+void local_heard(struct local_process *p, const json_t *event)
+{
+    struct local *l = p->local;
+    const char *kind = document_text(event, "event"), *endpoint = document_text(event, "endpoint");
+
+    if (!kind)
+        return;
+    if (l->metrics && strcmp(kind, "progress") != 0) {
+        json_t *line = json_deep_copy(event);
+
+        json_object_set_new(line, "node", json_string(p->name));
+        json_object_set_new(line, "ms", json_integer((json_int_t)(uv_now(&l->loop) - l->began)));
+        json_dumpf(line, l->metrics, JSON_COMPACT);
+        fputc('\n', l->metrics);
+        fflush(l->metrics);
+        json_decref(line);
+    }
+    if (strcmp(kind, "ready") == 0 && endpoint)
+        snprintf(p->endpoint, sizeof p->endpoint, "%s", endpoint);
+    else if (strcmp(kind, "state") == 0 && document_text(event, "phase"))
+        snprintf(p->phase, sizeof p->phase, "%s", document_text(event, "phase"));
+    else if (strcmp(kind, "done") == 0)
+        p->done = true;
+    else if (strcmp(kind, "job_failed") == 0)
+        local_say(l, "%s: %s failed: %s", p->name, document_text(event, "job"), document_text(event, "error"));
+    else if (strcmp(kind, "final") == 0 && strncmp(p->name, "syncer", 6) == 0)
+        say_final(p, event);
+    else if (strcmp(kind, "progress") == 0 && json_object_get(event, "steps")) {
+        p->step = document_integer(event, "step");
+        p->steps = document_integer(event, "steps");
+        p->loss = json_number_value(json_object_get(event, "loss"));
+        p->speed = json_number_value(json_object_get(event, "tokens_per_second"));
+    }
+}
+
+/* One line on a terminal, rewritten in place. */
+void local_show(struct local *l)
+{
+    if (l->options.quiet || !isatty(STDERR_FILENO) || l->count < 3)
+        return;
+    fprintf(stderr, "\r\033[Kround %lld/%lld ", (long long)l->last_round + 1, (long long)l->rounds);
+    for (size_t i = 2; i < l->count; i++) {
+        struct local_process *p = &l->processes[i];
+
+        if (strncmp(p->name, "trainer", 7) == 0)
+            fprintf(stderr, " %s %lld/%lld", p->phase[0] ? p->phase : "starting", (long long)p->step, (long long)p->steps);
+    }
+    fflush(stderr);
+    l->bar = true;
+}
