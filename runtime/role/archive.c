@@ -172,6 +172,7 @@ void archive_close(struct archive *a)
     peer_list_free(a->auditor.peers);
     course_free(&a->course);
     json_decref(a->finals);
+    json_decref(a->opened);
     ledger_local_close(a->ledger);
     for (size_t i = 0; i < a->count; i++)
         journal_close(a->nodes[i].journal);
@@ -314,8 +315,8 @@ bool archive_worker(struct archive *a, unsigned threads, struct error *err)
     worker_open(a->worker, json_incref(a->course.open), job_done, &w);
     while (!w.done)
         uv_run(&a->auditor.loop, UV_RUN_DEFAULT);
-    json_decref(w.result);
-    return w.result != NULL;
+    a->opened = w.result;
+    return a->opened != NULL;
 }
 
 json_t *archive_job(struct archive *a, json_t *job, worker_progress *progress, void *context, struct error *err)

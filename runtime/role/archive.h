@@ -28,6 +28,7 @@ struct archive {
     json_t *finals;              /* [ { record, certificate } ] from round 0, as far as any node has them */
     struct ledger_local *ledger; /* NULL when the home holds none */
     struct worker *worker;       /* once archive_worker was called */
+    json_t *opened;              /* what it said when it opened the run: { parameters, tensors } */
 };
 
 /* `run` NULL: the one run of the home (refused when there are several). Errors: missing, mismatch (a damaged document), conflict (a node runs). */

@@ -1,0 +1,264 @@
+#include "runtime/role/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/assignment.h"
+#include "runtime/round/fold.h"
+#include "runtime/round/value.h"
+
+json_t *replay_contribution(struct archive *a, const char *cid, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct document document = { 0 };
+    struct hash id;
+    json_t *json = NULL;
+
+    if (cid_parse(cid, &id, err) && archive_document(a, id, &bytes, err) &&
+        document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err))
+        json = json_incref(document.json);
+    document_free(&document);
+    buffer_free(&bytes);
+    if (!json)
+        error_at(err, "contribution %s", cid);
+    return json;
+}
+
+static bool gather_text(struct archive *a, const char *cid, const char *what, struct error *err)
+{
+    struct hash id;
+
+    return (cid && cid_parse(cid, &id, err) && archive_gather(a, id, true, err)) || error_at(err, "%s", what);
+}
+
+static json_t *gather_shards(struct archive *a, const json_t *context, struct error *err)
+{
+    json_t *list = json_array(), *shard;
+    size_t index;
+
+    json_array_foreach(json_object_get(context, "shards"), index, shard)
+    {
+        json_t *cid = json_array_get(a->course.shards, (size_t)json_integer_value(shard));
+
+        if (!gather_text(a, json_string_value(cid), "shard", err)) {
+            json_decref(list);
+            return NULL;
+        }
+        json_array_append(list, cid);
+    }
+    return list;
+}
+
+static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed, worker_progress *progress, void *context_of_progress,
+                          struct error *err)
+{
+    const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round);
+    const char *cid = document_text(listed, "cid"), *did = document_text(listed, "did");
+    json_t *document = replay_contribution(a, cid, err), *context, *shards = NULL, *answer = NULL, *result = NULL;
+
+    if (!document)
+        return NULL;
+    context = assignment_context(&a->course.rules, previous, round, document_hash(record, "seed"), json_object_get(record, "plan"), did);
+    if (!context)
+        error_set(err, ERROR_MISMATCH, NULL, "%s has no part in round %lld", did, (long long)round);
+    else if (gather_text(a, document_text(document, "step_log"), "step log", err) &&
+             gather_text(a, document_text(document, "payload"), "payload", err) &&
+             gather_text(a, document_text(context, "outer"), "start state", err) && (shards = gather_shards(a, context, err)))
+        answer = archive_job(a,
+                             json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "context", context, "document", document, "shards", shards),
+                             progress, context_of_progress, err);
+    if (answer) {
+        int64_t leaf = document_integer(answer, "index");
+
+        result = json_pack("{s:s, s:s, s:b}", "did", did, "cid", cid, "match", leaf < 0 && json_is_true(json_object_get(answer, "probes")));
+        if (leaf >= 0) {
+            json_object_set_new(result, "leaf", json_integer(leaf));
+            json_object_set(result, "where", json_object_get(answer, "where"));
+        } else if (!json_is_true(json_object_get(answer, "probes"))) {
+            json_object_set_new(result, "where", json_string("probes"));
+        }
+    }
+    json_decref(document);
+    json_decref(context);
+    json_decref(shards);
+    json_decref(answer);
+    return result;
+}
+
+/* Accepted contributions as a fold request lists them. */
+static json_t *fold_contributions(struct archive *a, const json_t *record, json_t *payloads, struct error *err)
+{
+    json_t *list = json_array(), *each;
+    size_t index;
+
+    json_array_foreach(json_object_get(record, "contributions"), index, each)
+    {
+        json_t *document;
+
+        if (!value_is(each, "code", "ok"))
+            continue;
+        document = replay_contribution(a, document_text(each, "cid"), err);
+        if (!document || !gather_text(a, document_text(document, "payload"), "payload", err)) {
+            json_decref(document);
+            json_decref(list);
+            return NULL;
+        }
+        json_object_set(payloads, document_text(each, "cid"), json_object_get(document, "payload"));
+        json_array_append_new(list, json_pack("{s:O, s:O, s:O}", "cid", json_object_get(each, "cid"), "did", json_object_get(each, "did"),
+                                              "weight", json_object_get(each, "weight")));
+        json_decref(document);
+    }
+    return list;
+}
+
+/* The fold of a train round that no correction touched. */
+static json_t *replay_fold(struct archive *a, int64_t round, struct error *err)
+{
+    const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round), *step;
+    json_t *payloads = json_object(), *list = fold_contributions(a, record, payloads, err), *request, *answer = NULL, *result = NULL;
+
+    if (list && gather_text(a, document_text(previous, "outer"), "outer state", err)) {
+        request = json_pack("{s:s, s:s, s:O, s:[{s:I, s:O, s:O}]}", "kind", "fold", "run", a->course.run, "from",
+                            json_object_get(previous, "outer"), "rounds", "round", (json_int_t)round, "plan", json_object_get(record, "plan"),
+                            "contributions", list);
+        answer = archive_job(a, json_pack("{s:s, s:o, s:O}", "job", "fold", "request", request, "payloads", payloads), NULL, NULL, err);
+    }
+    if (answer) {
+        step = json_array_get(json_object_get(answer, "steps"), 0);
+        result = json_pack("{s:b, s:O, s:O}", "match",
+                           json_equal(json_object_get(step, "outer"), json_object_get(record, "outer")) &&
+                               json_equal(json_object_get(step, "state"), json_object_get(record, "state")) &&
+                               json_equal(json_object_get(answer, "aggregate"), json_object_get(record, "aggregate")),
+                           "outer", json_object_get(step, "outer"), "state", json_object_get(step, "state"));
+    }
+    json_decref(answer);
+    json_decref(list);
+    json_decref(payloads);
+    return result;
+}
+
+static bool was_corrected(const json_t *record)
+{
+    return json_array_size(json_object_get(record, "convicted")) > 0;
+}
+
+json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context, struct error *err)
+{
+    const json_t *record = archive_record(a, round);
+    json_t *list = json_array(), *each, *fold = json_null();
+    bool match = true, found = false;
+    size_t index;
+
+    if (!record || round < 1) {
+        json_decref(list);
+        error_set(err, ERROR_MISSING, "rondo run show lists the rounds", "no record of round %lld", (long long)round);
+        return NULL;
+    }
+    json_array_foreach(json_object_get(record, "contributions"), index, each)
+    {
+        json_t *one;
+
+        if (!(did ? value_is(each, "did", did) : value_is(each, "code", "ok")))
+            continue;
+        found = true;
+        one = replay_one(a, round, each, progress, context, err);
+        if (!one) {
+            json_decref(list);
+            return NULL;
+        }
+        match = match && json_is_true(json_object_get(one, "match"));
+        json_array_append_new(list, one);
+    }
+    if (did && !found) {
+        json_decref(list);
+        error_set(err, ERROR_MISSING, NULL, "round %lld lists no contribution of %s", (long long)round, did);
+        return NULL;
+    }
+    if (!did && value_is(record, "kind", "train") && !was_corrected(record)) {
+        fold = replay_fold(a, round, err);
+        if (!fold) {
+            json_decref(list);
+            return NULL;
+        }
+        match = match && json_is_true(json_object_get(fold, "match"));
+    }
+    return json_pack("{s:s, s:I, s:b, s:o, s:o}", "run", a->course.run, "round", (json_int_t)round, "match", match, "contributions", list, "fold",
+                     fold);
+}
+
+/* Whether a received document of this record, by this member, lists the contribution as checked. */
+static bool reported_equal(struct archive *a, const json_t *record, const char *member, const char *cid)
+{
+    json_t *list = json_object_get(record, "received"), *each, *name;
+    size_t index, at;
+    bool found = false;
+
+    json_array_foreach(list, index, each)
+    {
+        struct buffer bytes = { 0 };
+        struct document document = { 0 };
+        struct error none = { 0 };
+        struct hash id;
+
+        if (cid_parse(json_string_value(each), &id, &none) && archive_document(a, id, &bytes, &none) &&
+            document_read_as(DOCUMENT_RECEIVED, bytes.bytes, bytes.size, &document, &none) && value_is(document.json, "signer", member))
+            json_array_foreach(json_object_get(document.json, "checked"), at, name)
+            {
+                found = found || strcmp(json_string_value(name), cid) == 0;
+            }
+        document_free(&document);
+        buffer_free(&bytes);
+    }
+    return found;
+}
+
+json_t *replay_spot_checks(struct archive *a, struct error *err)
+{
+    json_int_t drawn = 0, matched = 0;
+
+    (void)err;
+    for (int64_t round = 2; archive_record(a, round); round++) {
+        const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round);
+        json_t *spots, *spot;
+        size_t index;
+
+        if (!value_is(previous, "kind", "train") || !json_is_string(json_object_get(record, "seed")))
+            continue;
+        spots = assignment_spots(&a->course.rules, previous, document_hash(record, "seed"), json_object_get(record, "committee"));
+        json_array_foreach(spots, index, spot)
+        {
+            bool equal = false;
+
+            drawn++;
+            for (int64_t later = round; !equal && archive_record(a, later) && later < round + 4; later++)
+                equal = reported_equal(a, archive_record(a, later), document_text(spot, "member"), document_text(spot, "cid"));
+            matched += equal;
+        }
+        json_decref(spots);
+    }
+    return json_pack("{s:I, s:I}", "drawn", drawn, "matched", matched);
+}
+
+bool replay_traffic(struct archive *a, int64_t parameters, int64_t *sent, int64_t *dense, struct error *err)
+{
+    int64_t receivers = (int64_t)a->course.spec.committee.panel_count;
+
+    *sent = *dense = 0;
+    for (int64_t round = 1; archive_record(a, round); round++) {
+        const json_t *record = archive_record(a, round);
+        json_t *each;
+        size_t index;
+
+        json_array_foreach(json_object_get(record, "contributions"), index, each)
+        {
+            json_t *document = replay_contribution(a, document_text(each, "cid"), err);
+
+            if (!document)
+                return false;
+            *sent += document_integer(document, "payload_bytes") * receivers;
+            *dense += 4 * parameters * document_integer(document, "steps") * receivers;
+            json_decref(document);
+        }
+    }
+    return true;
+}

@@ -1,0 +1,22 @@
+/* replay.h - recomputing what a run says it did, from an archive alone. */
+#ifndef RONDO_ROLE_REPLAY_H
+#define RONDO_ROLE_REPLAY_H
+
+#include "runtime/role/archive.h"
+
+/* Recomputes one contribution of a round (`did` given), or all accepted ones and then the round's fold. Result, new reference:
+ *   { run, round, match, contributions: [ { did, cid, match, leaf?, where? } ], fold: { match, outer, state } | null }
+ * `leaf` is the first that differs (runtime/round/step_log.h), `where` what in it does. NULL with `err` when something needed is missing
+ * or damaged. */
+json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context, struct error *err);
+
+/* The spot checks that seeds drew in a whole run, and those that the drawn member reported as equal: { drawn, matched }. */
+json_t *replay_spot_checks(struct archive *a, struct error *err);
+
+/* Payload bytes of every contribution in the records times its receivers, and what dense exchange of every step would have been. */
+bool replay_traffic(struct archive *a, int64_t parameters, int64_t *sent, int64_t *dense, struct error *err);
+
+/* A contribution's payload document; NULL with `err`. New reference. */
+json_t *replay_contribution(struct archive *a, const char *cid, struct error *err);
+
+#endif
