@@ -68,6 +68,7 @@ struct example {
     uint32_t *ids;  /* owned by the list, `count` */
     float *weights; /* loss weight of each token as a target, 0 to 1 */
     size_t count;
+    bool call;           /* the trained turn calls a tool */
     uint32_t line, turn; /* where it comes from: line of the file, index in messages (0 for text) */
     char *text;          /* what was tokenised, and the bytes of it that are trained; for previews */
     size_t size, trained_start, trained_end;

@@ -1,5 +1,6 @@
 #include "runtime/cli/commands.h"
 
 const struct command *const commands[] = {
-    NULL,
+    &command_local,  &command_replay,  &command_trainer,  &command_syncer, &command_sponsor,
+    &command_ledger, &command_key_new, &command_key_show, &command_doctor, NULL,
 };

@@ -1,16 +1,35 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sodium.h>
+
+#include "native/base/hex.h"
+#include "native/kernel/class.h"
 #include "runtime/cli/command.h"
 #include "runtime/script/host.h"
+#include "runtime/worker/jobs.h"
+
+static int version(void)
+{
+    uint8_t digest[32];
+    char hex[65];
+
+    kernel_class_digest(digest);
+    printf("rondo " RONDO_VERSION "\n%s %s\n", kernel_class_name(), hex_encode(digest, sizeof digest, hex));
+    return EXIT_OK;
+}
 
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--script-child") == 0)
         return script_child_main();
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        puts("rondo " RONDO_VERSION);
-        return EXIT_OK;
+    if (sodium_init() < 0) {
+        fputs("rondo: libsodium cannot start\n", stderr);
+        return EXIT_FAULT;
     }
+    if (argc >= 2 && strcmp(argv[1], "--worker") == 0)
+        return worker_main(argc - 2, argv + 2);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return version();
     return command_main(argc, argv);
 }

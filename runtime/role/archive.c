@@ -94,7 +94,8 @@ static bool choose_run(struct archive *a, const char *run, struct hash *id, stru
     }
     if (seen == 1)
         return true;
-    return error_set(err, seen ? ERROR_USAGE : ERROR_MISSING, "name the run", "the home holds %s", seen ? "several runs" : "no run");
+    return error_set(err, seen ? ERROR_USAGE : ERROR_MISSING, "name the run", "the home holds %s",
+                     seen ? "several runs" : "no run");
 }
 
 static json_t *read_document(struct archive *a, enum document_type type, struct hash id, struct error *err)
@@ -136,7 +137,8 @@ static bool load_finals(struct archive *a, struct error *err)
         if (!found)
             return true;
 
-        json_t *json = read_document(a, DOCUMENT_RECORD, record, err), *votes = json ? read_document(a, DOCUMENT_CERTIFICATE, certificate, err) : NULL;
+        json_t *json = read_document(a, DOCUMENT_RECORD, record, err),
+               *votes = json ? read_document(a, DOCUMENT_CERTIFICATE, certificate, err) : NULL;
 
         if (!votes) {
             json_decref(json);
@@ -157,8 +159,8 @@ bool archive_open(struct archive *a, const char *home, const char *run, struct e
     if (!open_auditor(a, err) || !open_nodes(a, err) || !open_ledger(a, err) || !choose_run(a, run, &id, err))
         return false;
 
-    bool ok = archive_document(a, id, &bytes, err) && course_of(&a->auditor, cid_text(id, cid), bytes.bytes, bytes.size, &a->course, err) &&
-              load_finals(a, err);
+    bool ok = archive_document(a, id, &bytes, err) &&
+              course_of(&a->auditor, cid_text(id, cid), bytes.bytes, bytes.size, &a->course, err) && load_finals(a, err);
 
     buffer_free(&bytes);
     return ok;

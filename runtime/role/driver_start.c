@@ -31,8 +31,7 @@ bool driver_enrol(struct driver *d, struct error *err)
 
     kernel_class_digest(class_digest.bytes);
     hash_hex(class_digest, digest);
-    if (have &&
-        strcmp(document_text(have, "endpoint") ? document_text(have, "endpoint") : "", http_server_url(node->server)) == 0 &&
+    if (have && strcmp(document_text(have, "endpoint") ? document_text(have, "endpoint") : "", node_endpoint(node)) == 0 &&
         strcmp(document_text(have, "kernel_class"), digest) == 0) {
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
@@ -66,7 +65,7 @@ static void genesis_made(void *context, const struct worker_answer *answer)
     if (!driver_machine_new(d, &err))
         driver_fail(d, &err);
     else
-        node_tell(d->node, "ready", json_pack("{s:s, s:s}", "run", d->course->run, "endpoint", http_server_url(d->node->server)));
+        node_tell(d->node, "ready", json_pack("{s:s, s:s}", "run", d->course->run, "endpoint", node_endpoint(d->node)));
 }
 
 static void opened(void *context, const struct worker_answer *answer)

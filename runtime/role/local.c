@@ -114,7 +114,11 @@ static void process_start(struct local_process *p)
         { .flags = UV_INHERIT_FD, .data.fd = 2 },
     };
     uv_process_options_t options = {
-        .exit_cb = process_exited, .file = "/proc/self/exe", .args = arguments, .stdio = stdio, .stdio_count = 3,
+        .exit_cb = process_exited,
+        .file = "/proc/self/exe",
+        .args = arguments,
+        .stdio = stdio,
+        .stdio_count = 3,
         .flags = UV_PROCESS_DETACHED, /* Ctrl-C reaches this process alone, which then ends the others in order */
     };
     struct error err = { 0 };
@@ -163,12 +167,15 @@ static void start_ledger(struct local *l)
         return;
     }
     argument(p, "--json");
+    argument(p, "--with-parent");
+    argument(p, "--port=0");
     argument(p, "--home=%.200s", l->options.home);
     argument(p, "--block-ms=%lld", (long long)document_integer(payment, "block_ms"));
     if (json_is_string(budget))
         argument(p, "--allocate=%s=%s", address_text(account_address(&keys.account), account), json_string_value(budget));
     else
-        argument(p, "--allocate=%s=%lld", address_text(account_address(&keys.account), account), (long long)json_integer_value(budget));
+        argument(p, "--allocate=%s=%lld", address_text(account_address(&keys.account), account),
+                 (long long)json_integer_value(budget));
     if (l->options.ledger_seed)
         argument(p, "--ledger-seed=%s", l->options.ledger_seed);
     key_pair_wipe(&keys);
@@ -181,6 +188,7 @@ static struct local_process *add_node(struct local *l, const char *role, const c
 
     argument(p, "%s", l->run);
     argument(p, "--json");
+    argument(p, "--with-parent");
     argument(p, "--home=%.200s", l->options.home);
     argument(p, "--name=%s", name);
     argument(p, "--ledger=%s", l->ledger_url);

@@ -50,10 +50,10 @@ struct local {
 };
 
 /* local_setup.c */
-bool local_setup_home(struct local *l, struct error *err);   /* run file, keys, what was there before */
-bool local_setup_run(struct local *l, struct error *err);    /* run document and escrows; the ledger runs */
-bool local_is_finished(struct local *l, json_t **result);    /* a result of this run file is there */
-json_t *local_state(struct local *l);                        /* HOME/run.json or NULL; new reference */
+bool local_setup_home(struct local *l, struct error *err); /* run file, keys, what was there before */
+bool local_setup_run(struct local *l, struct error *err);  /* run document and escrows; the ledger runs */
+bool local_is_finished(struct local *l, json_t **result);  /* a result of this run file is there */
+json_t *local_state(struct local *l);                      /* HOME/run.json or NULL; new reference */
 
 /* local.c */
 void local_fail(struct local *l, const struct error *err);

@@ -17,7 +17,8 @@ static void replay_told(void *context, json_t *progress)
         return;
     fprintf(stderr, "\r\033[Kchecking: ");
     if (json_object_get(progress, "steps"))
-        fprintf(stderr, "step %lld/%lld", (long long)document_integer(progress, "step"), (long long)document_integer(progress, "steps"));
+        fprintf(stderr, "step %lld/%lld", (long long)document_integer(progress, "step"),
+                (long long)document_integer(progress, "steps"));
     else
         fprintf(stderr, "held-out row %lld", (long long)document_integer(progress, "evaluated"));
     fflush(stderr);
@@ -64,8 +65,9 @@ static json_t *rounds_of(struct archive *a, struct error *err)
                 refused++;
         }
         json_array_append_new(list, json_pack("{s:I, s:s, s:I, s:I, s:O, s:o}", "round", (json_int_t)round, "status",
-                                              value_is(record, "kind", "train") ? "final" : "skipped", "accepted", accepted, "refused",
-                                              refused, "state_root", json_object_get(record, "state"), "loss", round_loss(a, record, err)));
+                                              value_is(record, "kind", "train") ? "final" : "skipped", "accepted", accepted,
+                                              "refused", refused, "state_root", json_object_get(record, "state"), "loss",
+                                              round_loss(a, record, err)));
     }
     return list;
 }
@@ -155,7 +157,8 @@ static json_t *evaluation(struct local *l, struct archive *a, const char *first,
 
 static json_t *replays(struct local *l, struct archive *a, struct error *err)
 {
-    json_t *first = replay_round(a, 1, NULL, replay_told, l, err), *spots = first ? replay_spot_checks(a, err) : NULL, *each, *result;
+    json_t *first = replay_round(a, 1, NULL, replay_told, l, err), *spots = first ? replay_spot_checks(a, err) : NULL, *each,
+           *result;
     json_int_t checked = 0, matched = 0;
     size_t index;
 
@@ -187,8 +190,9 @@ static json_t *write_adapter(struct local *l, struct archive *a, const char *out
     snprintf(folder, sizeof folder, "%.4000s/runs/%s/adapter", l->options.home, a->course.run);
     if (!file_make_folder(folder, err) || !cid_parse(outer, &id, err) || !archive_gather(a, id, true, err))
         return NULL;
-    return archive_job(a, json_pack("{s:s, s:s, s:s, s:O?}", "job", "adapter", "outer", outer, "folder", folder, "base",
-                                    json_object_get(l->draft, "base_model")),
+    return archive_job(a,
+                       json_pack("{s:s, s:s, s:s, s:O?}", "job", "adapter", "outer", outer, "folder", folder, "base",
+                                 json_object_get(l->draft, "base_model")),
                        NULL, NULL, err);
 }
 
@@ -203,13 +207,12 @@ static json_t *collect(struct local *l, struct archive *a, struct error *err)
         error_set(err, ERROR_FAULT, NULL, "the last record names no state");
     else if (archive_worker(a, l->options.threads ? l->options.threads : (unsigned)sysconf(_SC_NPROCESSORS_ONLN), err))
         genesis = archive_job(a, json_pack("{s:s}", "job", "genesis"), NULL, NULL, err);
-    if (genesis &&
-        (eval = evaluation(l, a, document_text(genesis, "outer"), outer, err)) && (replay = replays(l, a, err)) &&
+    if (genesis && (eval = evaluation(l, a, document_text(genesis, "outer"), outer, err)) && (replay = replays(l, a, err)) &&
         (adapter = write_adapter(l, a, outer, err)) &&
         replay_traffic(a, document_integer(a->opened, "parameters"), &sent, &dense, err))
-        result = json_pack("{s:s, s:o, s:O, s:o, s:O, s:O, s:I, s:I, s:O}", "run", a->course.run, "rounds", rounds_of(a, err), "eval", eval,
-                           "paid", paid_of(a, names), "nodes", names, "replay", replay, "bytes_sent", (json_int_t)sent, "bytes_dense",
-                           (json_int_t)dense, "adapter", json_object_get(adapter, "folder"));
+        result = json_pack("{s:s, s:o, s:O, s:o, s:O, s:O, s:I, s:I, s:O}", "run", a->course.run, "rounds", rounds_of(a, err),
+                           "eval", eval, "paid", paid_of(a, names), "nodes", names, "replay", replay, "bytes_sent",
+                           (json_int_t)sent, "bytes_dense", (json_int_t)dense, "adapter", json_object_get(adapter, "folder"));
     json_decref(genesis);
     json_decref(eval);
     json_decref(replay);

@@ -228,9 +228,10 @@ static bool make_run(struct local *l, const struct key_pair *keys, const struct 
     }
     ok = ok && journal_put_document(journal, run, err);
     if (ok) {
-        json_t *state = json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:s?}", "version", 1, "run", cid_text(run->id, cid), "runfile",
-                                  l->options.runfile, "hash", hash_hex(file_hash(l, err), hash), "trainers", (json_int_t)l->trainers,
-                                  "syncers", (json_int_t)l->syncers, "ledger_seed", l->options.ledger_seed);
+        json_t *state =
+            json_pack("{s:i, s:s, s:s, s:s, s:I, s:I, s:s?}", "version", 1, "run", cid_text(run->id, cid), "runfile",
+                      l->options.runfile, "hash", hash_hex(file_hash(l, err), hash), "trainers", (json_int_t)l->trainers,
+                      "syncers", (json_int_t)l->syncers, "ledger_seed", l->options.ledger_seed);
         char *text = json_dumps(state, JSON_INDENT(2));
 
         path_of(l, path, "run.json");
@@ -253,8 +254,8 @@ static bool load_run(struct local *l, struct journal *journal, json_t *state, st
 
     hash_hex(file_hash(l, err), hash);
     if (!was || strcmp(was, hash) != 0)
-        return error_set(err, ERROR_CONFLICT, "give another --home, or the run file as it was", "%s holds a run of %s as it was before",
-                         l->options.home, document_text(state, "runfile"));
+        return error_set(err, ERROR_CONFLICT, "give another --home, or the run file as it was",
+                         "%s holds a run of %s as it was before", l->options.home, document_text(state, "runfile"));
     bool ok = cid_parse(document_text(state, "run"), &id, err) && journal_get_document(journal, id, &bytes, err) &&
               document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, run, err);
 

@@ -52,7 +52,8 @@ static void say_final(struct local_process *p, const json_t *event)
     left = (double)(uv_now(&l->loop) - l->began) / 1000.0 / (double)round * (double)(l->rounds - round);
     local_say(l, "round %2lld/%lld  %-5s accepted %lld refused %lld  loss %.4f  %6.0f tokens/s  %d:%02d left", (long long)round,
               (long long)l->rounds, document_text(event, "kind"), (long long)document_integer(event, "accepted"),
-              (long long)document_integer(event, "refused"), trainers ? loss / trainers : 0.0, speed, (int)left / 60, (int)left % 60);
+              (long long)document_integer(event, "refused"), trainers ? loss / trainers : 0.0, speed, (int)left / 60,
+              (int)left % 60);
 }
 
 void local_heard(struct local_process *p, const json_t *event)

@@ -118,6 +118,11 @@ bool node_run(struct node *node, struct error *err)
     return false;
 }
 
+const char *node_endpoint(const struct node *node)
+{
+    return node->options.endpoint ? node->options.endpoint : http_server_url(node->server);
+}
+
 void node_stop(struct node *node, const struct error *fault)
 {
     if (fault && node->fault.code == ERROR_NONE)

@@ -38,6 +38,7 @@ struct node_options {
     const char *listen;     /* numeric address; NULL: 127.0.0.1 */
     uint16_t port;          /* 0: any */
     const char *ledger;     /* URL */
+    const char *endpoint;   /* what others reach this node by; NULL: address and port */
     const char *peer;       /* URL of any node of the run; NULL: the run is in the own journal */
     const char *passphrase; /* of key.json, or NULL */
     bool plain;             /* plain HTTP to other machines */
@@ -76,6 +77,9 @@ void node_close(struct node *node);
 /* Runs the loop until node_stop, SIGINT or SIGTERM. False when it stopped for a fault, then told in `err`. */
 bool node_run(struct node *node, struct error *err);
 void node_stop(struct node *node, const struct error *fault); /* NULL: asked to */
+
+/* The URL in the node's enrolment. Borrowed. */
+const char *node_endpoint(const struct node *node);
 
 /* Tells people and programs: one line of text on standard error, or of JSON on standard output. Takes the reference. */
 void node_tell(struct node *node, const char *kind, json_t *body);

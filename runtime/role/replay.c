@@ -49,8 +49,8 @@ static json_t *gather_shards(struct archive *a, const json_t *context, struct er
     return list;
 }
 
-static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed, worker_progress *progress, void *context_of_progress,
-                          struct error *err)
+static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed, worker_progress *progress,
+                          void *context_of_progress, struct error *err)
 {
     const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round);
     const char *cid = document_text(listed, "cid"), *did = document_text(listed, "did");
@@ -58,19 +58,21 @@ static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed
 
     if (!document)
         return NULL;
-    context = assignment_context(&a->course.rules, previous, round, document_hash(record, "seed"), json_object_get(record, "plan"), did);
+    context = assignment_context(&a->course.rules, previous, round, document_hash(record, "seed"),
+                                 json_object_get(record, "plan"), did);
     if (!context)
         error_set(err, ERROR_MISMATCH, NULL, "%s has no part in round %lld", did, (long long)round);
     else if (gather_text(a, document_text(document, "step_log"), "step log", err) &&
              gather_text(a, document_text(document, "payload"), "payload", err) &&
              gather_text(a, document_text(context, "outer"), "start state", err) && (shards = gather_shards(a, context, err)))
-        answer = archive_job(a,
-                             json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "context", context, "document", document, "shards", shards),
-                             progress, context_of_progress, err);
+        answer = archive_job(
+            a, json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "context", context, "document", document, "shards", shards),
+            progress, context_of_progress, err);
     if (answer) {
         int64_t leaf = document_integer(answer, "index");
 
-        result = json_pack("{s:s, s:s, s:b}", "did", did, "cid", cid, "match", leaf < 0 && json_is_true(json_object_get(answer, "probes")));
+        result = json_pack("{s:s, s:s, s:b}", "did", did, "cid", cid, "match",
+                           leaf < 0 && json_is_true(json_object_get(answer, "probes")));
         if (leaf >= 0) {
             json_object_set_new(result, "leaf", json_integer(leaf));
             json_object_set(result, "where", json_object_get(answer, "where"));
@@ -104,8 +106,8 @@ static json_t *fold_contributions(struct archive *a, const json_t *record, json_
             return NULL;
         }
         json_object_set(payloads, document_text(each, "cid"), json_object_get(document, "payload"));
-        json_array_append_new(list, json_pack("{s:O, s:O, s:O}", "cid", json_object_get(each, "cid"), "did", json_object_get(each, "did"),
-                                              "weight", json_object_get(each, "weight")));
+        json_array_append_new(list, json_pack("{s:O, s:O, s:O}", "cid", json_object_get(each, "cid"), "did",
+                                              json_object_get(each, "did"), "weight", json_object_get(each, "weight")));
         json_decref(document);
     }
     return list;
@@ -115,13 +117,15 @@ static json_t *fold_contributions(struct archive *a, const json_t *record, json_
 static json_t *replay_fold(struct archive *a, int64_t round, struct error *err)
 {
     const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round), *step;
-    json_t *payloads = json_object(), *list = fold_contributions(a, record, payloads, err), *request, *answer = NULL, *result = NULL;
+    json_t *payloads = json_object(), *list = fold_contributions(a, record, payloads, err), *request, *answer = NULL,
+           *result = NULL;
 
     if (list && gather_text(a, document_text(previous, "outer"), "outer state", err)) {
         request = json_pack("{s:s, s:s, s:O, s:[{s:I, s:O, s:O}]}", "kind", "fold", "run", a->course.run, "from",
-                            json_object_get(previous, "outer"), "rounds", "round", (json_int_t)round, "plan", json_object_get(record, "plan"),
-                            "contributions", list);
-        answer = archive_job(a, json_pack("{s:s, s:o, s:O}", "job", "fold", "request", request, "payloads", payloads), NULL, NULL, err);
+                            json_object_get(previous, "outer"), "rounds", "round", (json_int_t)round, "plan",
+                            json_object_get(record, "plan"), "contributions", list);
+        answer = archive_job(a, json_pack("{s:s, s:o, s:O}", "job", "fold", "request", request, "payloads", payloads), NULL, NULL,
+                             err);
     }
     if (answer) {
         step = json_array_get(json_object_get(answer, "steps"), 0);
@@ -142,7 +146,8 @@ static bool was_corrected(const json_t *record)
     return json_array_size(json_object_get(record, "convicted")) > 0;
 }
 
-json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context, struct error *err)
+json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,
+                     struct error *err)
 {
     const json_t *record = archive_record(a, round);
     json_t *list = json_array(), *each, *fold = json_null();
@@ -182,8 +187,8 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
         }
         match = match && json_is_true(json_object_get(fold, "match"));
     }
-    return json_pack("{s:s, s:I, s:b, s:o, s:o}", "run", a->course.run, "round", (json_int_t)round, "match", match, "contributions", list, "fold",
-                     fold);
+    return json_pack("{s:s, s:I, s:b, s:o, s:o}", "run", a->course.run, "round", (json_int_t)round, "match", match,
+                     "contributions", list, "fold", fold);
 }
 
 /* Whether a received document of this record, by this member, lists the contribution as checked. */
@@ -201,7 +206,8 @@ static bool reported_equal(struct archive *a, const json_t *record, const char *
         struct hash id;
 
         if (cid_parse(json_string_value(each), &id, &none) && archive_document(a, id, &bytes, &none) &&
-            document_read_as(DOCUMENT_RECEIVED, bytes.bytes, bytes.size, &document, &none) && value_is(document.json, "signer", member))
+            document_read_as(DOCUMENT_RECEIVED, bytes.bytes, bytes.size, &document, &none) &&
+            value_is(document.json, "signer", member))
             json_array_foreach(json_object_get(document.json, "checked"), at, name)
             {
                 found = found || strcmp(json_string_value(name), cid) == 0;

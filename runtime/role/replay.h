@@ -8,7 +8,8 @@
  *   { run, round, match, contributions: [ { did, cid, match, leaf?, where? } ], fold: { match, outer, state } | null }
  * `leaf` is the first that differs (runtime/round/step_log.h), `where` what in it does. NULL with `err` when something needed is missing
  * or damaged. */
-json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context, struct error *err);
+json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,
+                     struct error *err);
 
 /* The spot checks that seeds drew in a whole run, and those that the drawn member reported as equal: { drawn, matched }. */
 json_t *replay_spot_checks(struct archive *a, struct error *err);

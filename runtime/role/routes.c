@@ -28,9 +28,9 @@ static struct course *course_at(struct http_request *request, struct node *node)
 static void get_status(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
-    json_t *status = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s?}", "version", 1, "did", node->did, "role", node->role, "software",
-                               "rondo " RONDO_VERSION, "endpoint", http_server_url(node->server), "run",
-                               node->course ? node->course->run : NULL);
+    json_t *status =
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s?}", "version", 1, "did", node->did, "role", node->role, "software",
+                  "rondo " RONDO_VERSION, "endpoint", node_endpoint(node), "run", node->course ? node->course->run : NULL);
 
     if (node->driver)
         json_object_set_new(status, "machine", driver_status(node->driver));

@@ -1,0 +1,97 @@
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "native/base/decimal.h"
+#include "native/base/file.h"
+#include "runtime/cli/commands.h"
+#include "runtime/ledger/server.h"
+
+static const struct option options[] = {
+    { "port", "PORT", "port on 127.0.0.1 (default 8645; 0: any)" },
+    { "block-ms", "MS", "time between blocks while somebody asks (default 200)" },
+    { "chain", "ID", "chain id of a new ledger (default 31337)" },
+    { "allocate", "ADDRESS=AMOUNT", "what an account owns at the start of a new ledger; may be repeated" },
+    { "ledger-seed", "TEXT", "test seed of the entropy: fit for tests only" },
+    { "with-parent", NULL, "end when the process that started this one ends" },
+    { NULL, NULL, NULL },
+};
+
+struct serving {
+    const struct invocation *in;
+};
+
+static void ready(void *context, const char *url)
+{
+    const struct invocation *in = ((struct serving *)context)->in;
+
+    if (in->json)
+        printf("{\"event\":\"ready\",\"role\":\"ledger\",\"endpoint\":\"%s\"}\n", url);
+    else
+        printf("ledger at %s\n", url);
+    fflush(stdout);
+}
+
+static bool read_allocations(const struct invocation *in, struct ledger_allocation *list, size_t *count, struct error *err)
+{
+    *count = 0;
+    for (size_t i = 0; i < in->count; i++) {
+        const char *value = in->given[i].value, *equals = strchr(value, '=');
+        char address[ADDRESS_TEXT];
+
+        if (strcmp(in->given[i].option->name, "allocate") != 0)
+            continue;
+        snprintf(address, sizeof address, "%.*s", equals ? (int)(equals - value) : 0, value);
+        if (!equals || !address_parse(address, &list[*count].account) || !amount_parse(equals + 1, &list[*count].amount))
+            return error_set(err, ERROR_USAGE, NULL, "--allocate %s is not ADDRESS=AMOUNT", value);
+        ++*count;
+    }
+    return true;
+}
+
+static int ledger_main(struct invocation *in)
+{
+    struct error err = { 0 };
+    struct ledger_allocation allocations[64];
+    struct serving serving = { in };
+    int64_t port = 8645, block_ms = 200, chain = 31337;
+    char folder[4200], path[4300];
+    size_t count;
+
+    if (!option_integer(in, "port", 0, 65535, &port, &err) || !option_integer(in, "block-ms", 1, 3600000, &block_ms, &err) ||
+        !option_integer(in, "chain", 1, INT64_C(9007199254740991), &chain, &err) ||
+        !read_allocations(in, allocations, &count, &err))
+        return command_fail(in, &err);
+    if (option_flag(in, "with-parent"))
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    snprintf(folder, sizeof folder, "%.4000s/ledger", in->home);
+    snprintf(path, sizeof path, "%s/ledger.db", folder);
+
+    struct ledger_genesis genesis = { .chain = (uint64_t)chain,
+                                      .block_ms = (uint32_t)block_ms,
+                                      .test_seed = option_text(in, "ledger-seed", NULL),
+                                      .allocations = allocations,
+                                      .allocation_count = count };
+    struct ledger_options serve = { .path = path,
+                                    .port = (uint16_t)port,
+                                    .genesis = file_exists(path) && count == 0 ? NULL : &genesis,
+                                    .ready = ready,
+                                    .context = &serving };
+
+    if (!file_make_folder(folder, &err) || !ledger_serve(&serve, &err))
+        return command_fail(in, &err);
+    return EXIT_OK;
+}
+
+const struct command command_ledger = {
+    "ledger",
+    "",
+    "the embedded ledger: accounts, escrows and entropy for one machine or a test network",
+    "rondo ledger --allocate 0x5FbDB2315678afecb367f032d93F642f64180aa3=1000000\nrondo ledger --home build/q   (goes on with "
+    "what is there)",
+    "Durable in HOME/ledger/ledger.db. JSON-RPC 2.0 over HTTP; methods in docs/ledger.md.",
+    options,
+    ledger_main,
+};

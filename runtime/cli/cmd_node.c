@@ -1,0 +1,136 @@
+/* The long-lived roles: sponsor, syncer, trainer. One row each; they differ in the machine that runs. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "native/kernel/class.h"
+#include "runtime/cli/commands.h"
+#include "runtime/role/driver.h"
+
+static const struct option node_options_table[] = {
+    { "peer", "URL", "a node of the run to begin with (not needed again once the folder knows the run)" },
+    { "ledger", "URL", "the run's ledger" },
+    { "name", "NAME", "folder HOME/nodes/NAME with key.json (default: the role)" },
+    { "listen", "ADDRESS", "numeric address to listen on (default 127.0.0.1)" },
+    { "port", "PORT", "port to listen on (default: the last one, else any)" },
+    { "endpoint", "URL", "what others reach this node by, if not address and port" },
+    { "plain", NULL, "plain HTTP to other machines than this one" },
+    { "with-parent", NULL, "end when the process that started this one ends" },
+    { NULL, NULL, NULL },
+};
+
+/* A passphrase comes from a file or the environment's file name, never from a flag's value. */
+static bool read_options(struct invocation *in, const char *role, struct node_options *options, char folder[4400],
+                         struct error *err)
+{
+    int64_t port = 0;
+
+    snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, option_text(in, "name", role));
+    if (!option_integer(in, "port", 0, 65535, &port, err))
+        return false;
+    *options = (struct node_options){
+        .folder = folder,
+        .listen = option_text(in, "listen", NULL),
+        .port = (uint16_t)port,
+        .ledger = option_text(in, "ledger", "http://127.0.0.1:8645"),
+        .peer = option_text(in, "peer", NULL),
+        .endpoint = option_text(in, "endpoint", NULL),
+        .passphrase = getenv("RONDO_PASSPHRASE"),
+        .plain = option_flag(in, "plain"),
+        .json = in->json,
+        .quiet = in->quiet,
+        .threads = in->threads,
+    };
+    return true;
+}
+
+/* The run from the node's own folder, else from the peer. */
+static bool take_part(struct node *node, const char *run, struct error *err)
+{
+    struct hash id;
+
+    if (!cid_parse(run, &id, err))
+        return error_at(err, "RUN");
+    if (node->options.peer && !course_join(node, run, err)) {
+        if (!journal_has_document(node->journal, id))
+            return false;
+        error_clear(err); /* the peer is away, but everything needed is here */
+    }
+    node->course = calloc(1, sizeof *node->course);
+    return course_load(node, run, node->course, err);
+}
+
+static int run_role(struct invocation *in, const char *role)
+{
+    struct node_options options;
+    struct node node = { 0 };
+    struct error err = { 0 };
+    char folder[4400];
+    bool ok = read_options(in, role, &options, folder, &err);
+
+    if (!ok)
+        return command_fail(in, &err);
+    if (option_flag(in, "with-parent"))
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ok = kernel_start(&err) && node_open(&node, role, &options, &err) && take_part(&node, in->argument[0], &err);
+    if (ok && strcmp(role, "sponsor") != 0) {
+        node.driver = driver_new(&node, strcmp(role, "syncer") == 0, &err);
+        ok = node.driver != NULL;
+    } else if (ok) {
+        node_tell(&node, "ready", json_pack("{s:s, s:s}", "run", node.course->run, "endpoint", node_endpoint(&node)));
+    }
+    ok = ok && node_run(&node, &err);
+    node_close(&node);
+    return ok ? EXIT_OK : command_fail(in, &err);
+}
+
+static int sponsor_main(struct invocation *in)
+{
+    return run_role(in, "sponsor");
+}
+
+static int syncer_main(struct invocation *in)
+{
+    return run_role(in, "syncer");
+}
+
+static int trainer_main(struct invocation *in)
+{
+    return run_role(in, "trainer");
+}
+
+const struct command command_sponsor = {
+    "sponsor",
+    "RUN",
+    "serve a run that was created here: its document, scripts, model and data",
+    "rondo sponsor RUN --ledger http://127.0.0.1:8645",
+    "The run must be in the folder's journal (rondo run create). A sponsor takes no part in rounds and is not needed once\n"
+    "enough nodes hold the run's blocks.",
+    node_options_table,
+    sponsor_main,
+};
+
+const struct command command_syncer = {
+    "syncer",
+    "RUN",
+    "take part in a run as a member of its committee",
+    "rondo syncer RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645",
+    "Checks and aggregates contributions, votes on records, replays what the seed draws, releases escrows. Its DID must stand "
+    "in\n"
+    "the spec's panel. Keeps everything it needs to go on in its folder; never run two from one key.",
+    node_options_table,
+    syncer_main,
+};
+
+const struct command command_trainer = {
+    "trainer",
+    "RUN",
+    "take part in a run as a trainer",
+    "rondo trainer RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645",
+    "Fetches model, scripts and its shards, trains each round's assignment, pushes the result to every member. Outbound\n"
+    "connections suffice. Stay until your last round is settled: who leaves earlier and is challenged is not paid.",
+    node_options_table,
+    trainer_main,
+};
