@@ -275,6 +275,8 @@ static bool turn_examples(const struct conversation_format *format, const json_t
         turn_free(&turn);
         if (!ok)
             return error_at(err, "messages[%zu]", i);
+        if (result == TURN_OK && out->count && out->items[out->count - 1].turn == i && out->items[out->count - 1].line == line)
+            out->items[out->count - 1].call = json_array_size(json_object_get(json_array_get(messages, i), "tool_calls")) > 0;
         if (result != TURN_OK) {
             examples_cut(out, before);
             if (why.message[0])

@@ -34,19 +34,25 @@ static bool load_enrolments(struct course *c, struct error *err)
     return ok;
 }
 
+bool course_of(struct node *node, const char *run, const void *bytes, size_t size, struct course *c, struct error *err)
+{
+    *c = (struct course){ .node = node, .enrolments = json_object() };
+    snprintf(c->run, sizeof c->run, "%s", run);
+    return (cid_parse(run, &c->id, err) && document_read_as(DOCUMENT_RUN, bytes, size, &c->document, err) &&
+            (hash_equal(c->document.id, c->id) || error_set(err, ERROR_MISMATCH, NULL, "the document is another run's")) &&
+            read_spec(c, err)) ||
+           error_at(err, "run %s", run);
+}
+
 bool course_load(struct node *node, const char *run, struct course *c, struct error *err)
 {
     struct buffer bytes = { 0 };
-
-    *c = (struct course){ .node = node, .enrolments = json_object() };
-    snprintf(c->run, sizeof c->run, "%s", run);
-
-    bool ok = cid_parse(run, &c->id, err) && journal_get_document(node->journal, c->id, &bytes, err) &&
-              document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, &c->document, err) && read_spec(c, err) &&
-              load_enrolments(c, err);
+    struct hash id;
+    bool ok = cid_parse(run, &id, err) && journal_get_document(node->journal, id, &bytes, err) &&
+              course_of(node, run, bytes.bytes, bytes.size, c, err) && load_enrolments(c, err);
 
     buffer_free(&bytes);
-    return ok || error_at(err, "run %s", run);
+    return ok;
 }
 
 void course_free(struct course *c)
