@@ -148,15 +148,20 @@ static bool load_finals(struct archive *a, struct error *err)
     }
 }
 
+bool archive_new(struct archive *a, const char *home, struct error *err)
+{
+    *a = (struct archive){ .finals = json_array() };
+    snprintf(a->home, sizeof a->home, "%s", home);
+    return open_auditor(a, err);
+}
+
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err)
 {
     struct hash id = { 0 };
     struct buffer bytes = { 0 };
     char cid[CID_TEXT];
 
-    *a = (struct archive){ .finals = json_array() };
-    snprintf(a->home, sizeof a->home, "%s", home);
-    if (!open_auditor(a, err) || !open_nodes(a, err) || !open_ledger(a, err) || !choose_run(a, run, &id, err))
+    if (!archive_new(a, home, err) || !open_nodes(a, err) || !open_ledger(a, err) || !choose_run(a, run, &id, err))
         return false;
 
     bool ok = archive_document(a, id, &bytes, err) &&
@@ -214,7 +219,7 @@ bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, s
 
 static bool gather_block(struct archive *a, struct hash id, struct error *err)
 {
-    bool found = false;
+    bool found = block_has(&a->auditor.blocks, id);
     char cid[CID_TEXT];
 
     for (size_t i = 0; i < a->count; i++) {
@@ -224,7 +229,7 @@ static bool gather_block(struct archive *a, struct hash id, struct error *err)
         if (!block_has(&a->nodes[i].blocks, id))
             continue;
         ok = block_get(&a->nodes[i].blocks, id, &copy, err) &&
-             (found || block_has(&a->auditor.blocks, id) || block_put_as(&a->auditor.blocks, id, copy.bytes, copy.size, err));
+             (found || block_put_as(&a->auditor.blocks, id, copy.bytes, copy.size, err));
         found = true;
         buffer_free(&copy);
         if (!ok)

@@ -33,6 +33,8 @@ struct archive {
 
 /* `run` NULL: the one run of the home (refused when there are several). Errors: missing, mismatch (a damaged document), conflict (a node runs). */
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err);
+/* An empty archive in `home`: a store, and a place to lay a course out in; no nodes. */
+bool archive_new(struct archive *a, const char *home, struct error *err);
 void archive_close(struct archive *a);
 
 /* A document's bytes from any node; every copy is checked. */

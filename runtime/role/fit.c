@@ -1,0 +1,262 @@
+#include "runtime/role/fit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "native/base/file.h"
+#include "native/base/json.h"
+#include "runtime/role/archive.h"
+#include "runtime/role/sponsor.h"
+#include "runtime/round/seed.h"
+
+struct fit {
+    const struct fit_options *options;
+    struct archive a;                /* its store, course and worker; no nodes */
+    json_t *draft, *network, *state; /* state: { hash, run, outer, state, first, rounds } */
+    char did[DID_TEXT];
+    int64_t round;
+    bool bar;
+};
+
+static void told(void *context, json_t *progress)
+{
+    struct fit *f = context;
+
+    if (f->options->quiet || !isatty(STDERR_FILENO))
+        return;
+    if (json_object_get(progress, "steps"))
+        fprintf(stderr, "\r\033[Kround %lld step %lld/%lld  loss %.4f  %.0f tokens/s", (long long)f->round,
+                (long long)document_integer(progress, "step"), (long long)document_integer(progress, "steps"),
+                json_number_value(json_object_get(progress, "loss")),
+                json_number_value(json_object_get(progress, "tokens_per_second")));
+    else
+        fprintf(stderr, "\r\033[Kheld-out row %lld", (long long)document_integer(progress, "evaluated"));
+    fflush(stderr);
+    f->bar = true;
+}
+
+static void say_round(struct fit *f, const json_t *line)
+{
+    if (f->options->quiet)
+        return;
+    fprintf(stderr, "%sround %lld  loss %.4f  %lld tokens\n", f->bar ? "\r\033[K" : "",
+            (long long)document_integer(line, "round"), json_real_value(json_object_get(line, "loss")),
+            (long long)document_integer(line, "tokens"));
+    f->bar = false;
+}
+
+/* A committee of one, which is never asked: the draft's own would name a panel. */
+static void alone(struct fit *f, json_t *panel)
+{
+    json_t *committee = json_object_get(f->draft, "committee"), *quorum = json_object_get(f->draft, "quorum");
+
+    json_object_set_new(committee, "size", json_integer(1));
+    json_object_set_new(committee, "threshold", json_integer(1));
+    json_object_set_new(committee, "release_threshold", json_integer(1));
+    json_object_set(committee, "panel", panel);
+    json_object_set_new(quorum, "trainers", json_integer(1));
+}
+
+static bool make_run(struct fit *f, struct error *err)
+{
+    char scripts[4096], cid[CID_TEXT], account[ADDRESS_TEXT];
+    struct key_pair keys;
+    struct document run = { 0 };
+    json_t *panel, *allowed;
+    bool ok;
+
+    key_pair_derive(f->options->seed, "fit", &keys);
+    struct public_key key = public_key_of(&keys.identity);
+
+    did_text(&key, f->did);
+    panel = json_pack("[{s:s, s:s}]", "did", f->did, "account", address_text(account_address(&keys.account), account));
+    allowed = json_pack("[s]", f->did);
+    alone(f, panel);
+
+    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
+                                       .blocks = &f->a.auditor.blocks,
+                                       .keys = &keys,
+                                       .panel = panel,
+                                       .allowed = allowed,
+                                       .nonce = "00000000000000000000000000000000",
+                                       .chain = 31337,
+                                       .contract = account_address(&keys.account) };
+
+    ok = sponsor_make_run(&setting, f->draft, &run, err) &&
+         course_of(&f->a.auditor, cid_text(run.id, cid), run.bytes.bytes, run.bytes.size, &f->a.course, err);
+    document_free(&run);
+    key_pair_wipe(&keys);
+    json_decref(panel);
+    json_decref(allowed);
+    return ok || error_at(err, "%s", f->options->runfile);
+}
+
+static void state_path(const struct fit *f, char path[4200])
+{
+    snprintf(path, 4200, "%.4000s/fit.json", f->options->home);
+}
+
+static bool save(struct fit *f, struct error *err)
+{
+    char path[4200], *text = json_dumps(f->state, JSON_INDENT(1));
+    bool ok;
+
+    state_path(f, path);
+    ok = file_write(path, text, strlen(text), 0644, err);
+    free(text);
+    return ok;
+}
+
+/* The state of an earlier call for the same run, or the run's first. */
+static bool load(struct fit *f, struct error *err)
+{
+    char path[4200];
+    json_t *genesis;
+
+    state_path(f, path);
+    f->state = file_exists(path) ? json_read_file(path, 64 << 20, err) : NULL;
+    if (f->state && strcmp(document_text(f->state, "run"), f->a.course.run) == 0)
+        return true;
+    json_decref(f->state);
+    f->state = NULL;
+    genesis = archive_job(&f->a, json_pack("{s:s}", "job", "genesis"), NULL, NULL, err);
+    if (!genesis)
+        return false;
+    f->state = json_pack("{s:s, s:O, s:O, s:O, s:[]}", "run", f->a.course.run, "outer", json_object_get(genesis, "outer"),
+                         "first", json_object_get(genesis, "outer"), "state", json_object_get(genesis, "state"), "rounds");
+    json_decref(genesis);
+    return save(f, err);
+}
+
+static json_t *plan_of(struct fit *f, struct error *err)
+{
+    json_t *answer = archive_job(
+        &f->a, json_pack("{s:s, s:{s:I, s:i, s:n}}", "job", "plan", "request", "round", (json_int_t)f->round, "peers", 1, "last"),
+        NULL, NULL, err);
+    json_t *plan = json_incref(json_object_get(answer, "plan"));
+
+    json_decref(answer);
+    return plan;
+}
+
+/* The assignment of a run whose only trainer has every shard. */
+static json_t *context_of(struct fit *f, json_t *plan)
+{
+    struct hash seed = seed_of(f->a.course.run, (uint64_t)f->round, f->options->seed, strlen(f->options->seed));
+    char hex[HASH_TEXT];
+    json_t *shards = json_array();
+
+    for (size_t i = 0; i < json_array_size(f->a.course.shards); i++)
+        json_array_append_new(shards, json_integer((json_int_t)i));
+    return json_pack("{s:s, s:I, s:s, s:s, s:o, s:i, s:O, s:O, s:O, s:[]}", "run", f->a.course.run, "round", (json_int_t)f->round,
+                     "did", f->did, "seed", hash_hex(seed, hex), "shards", shards, "weight", 1, "plan", plan, "outer",
+                     json_object_get(f->state, "outer"), "state", json_object_get(f->state, "state"), "probes");
+}
+
+static json_t *fold(struct fit *f, json_t *plan, json_t *trained, struct error *err)
+{
+    return archive_job(&f->a,
+                       json_pack("{s:s, s:{s:s, s:s, s:O, s:[{s:I, s:O, s:[{s:O, s:s, s:i}]}]}, s:{s:O}}", "job", "fold",
+                                 "request", "kind", "fold", "run", f->a.course.run, "from", json_object_get(f->state, "outer"),
+                                 "rounds", "round", (json_int_t)f->round, "plan", plan, "contributions", "cid",
+                                 json_object_get(trained, "payload"), "did", f->did, "weight", 1, "payloads",
+                                 json_string_value(json_object_get(trained, "payload")), json_object_get(trained, "payload")),
+                       NULL, NULL, err);
+}
+
+static bool one_round(struct fit *f, struct error *err)
+{
+    json_t *plan = plan_of(f, err), *context = plan ? context_of(f, plan) : NULL, *trained = NULL, *folded = NULL, *step, *line;
+
+    if (context)
+        trained = archive_job(
+            &f->a, json_pack("{s:s, s:O, s:O}", "job", "train", "context", context, "shards", f->a.course.shards), told, f, err);
+    if (trained)
+        folded = fold(f, plan, trained, err);
+    if (folded) {
+        step = json_array_get(json_object_get(folded, "steps"), 0);
+        line = json_pack("{s:I, s:f, s:O, s:O}", "round", (json_int_t)f->round, "loss",
+                         (double)document_float(json_object_get(trained, "loss")), "tokens", json_object_get(trained, "tokens"),
+                         "state_root", json_object_get(step, "state"));
+        say_round(f, line);
+        json_array_append_new(json_object_get(f->state, "rounds"), line);
+        json_object_set(f->state, "outer", json_object_get(step, "outer"));
+        json_object_set(f->state, "state", json_object_get(step, "state"));
+    }
+    bool ok = folded && save(f, err);
+
+    json_decref(plan);
+    json_decref(context);
+    json_decref(trained);
+    json_decref(folded);
+    return ok || error_at(err, "round %lld", (long long)f->round);
+}
+
+static json_t *evaluate(struct fit *f, const char *outer, struct error *err)
+{
+    json_t *eval = json_object_get(f->network, "eval");
+    const char *path = document_text(eval, "data");
+    struct hash id;
+    uint64_t rows;
+    char cid[CID_TEXT];
+
+    if (!path)
+        return json_null();
+    if (!sponsor_put_rows(&f->a.auditor.blocks, path, &id, &rows, err)) {
+        error_at(err, "network.eval");
+        return NULL;
+    }
+    return archive_job(&f->a,
+                       json_pack("{s:s, s:s, s:[s], s:I}", "job", "evaluate", "outer", outer, "shards", cid_text(id, cid), "rows",
+                                 (json_int_t)document_integer(eval, "rows")),
+                       told, f, err);
+}
+
+static json_t *finish(struct fit *f, struct error *err)
+{
+    char folder[4400];
+    json_t *before = evaluate(f, document_text(f->state, "first"), err), *after = NULL, *adapter = NULL, *result = NULL;
+
+    snprintf(folder, sizeof folder, "%.4000s/runs/%s/adapter", f->options->home, f->a.course.run);
+    if (before && (after = evaluate(f, document_text(f->state, "outer"), err)) && file_make_folder(folder, err))
+        adapter = archive_job(
+            &f->a, json_pack("{s:s, s:O, s:s}", "job", "adapter", "outer", json_object_get(f->state, "outer"), "folder", folder),
+            NULL, NULL, err);
+    if (adapter)
+        result = json_pack("{s:s, s:O, s:{s:O, s:O}, s:s}", "run", f->a.course.run, "rounds", json_object_get(f->state, "rounds"),
+                           "eval", "before", before, "after", after, "adapter", folder);
+    json_decref(before);
+    json_decref(after);
+    json_decref(adapter);
+    return result;
+}
+
+json_t *fit_run(const struct fit_options *options, struct error *err)
+{
+    struct fit f = { .options = options };
+    char scripts[4096];
+    json_t *run = sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err), *result = NULL;
+    int64_t last;
+    bool ok = run && archive_new(&f.a, options->home, err);
+
+    f.draft = json_object_get(run, "spec");
+    f.network = json_object_get(run, "network");
+    ok = ok && (json_is_object(f.draft) || error_set(err, ERROR_MISSING, NULL, "%s returns no spec", options->runfile)) &&
+         make_run(&f, err) && archive_worker(&f.a, options->threads, err) && load(&f, err);
+    last = ok ? (int64_t)f.a.course.spec.rounds : 0;
+    if (options->rounds && options->rounds < last)
+        last = options->rounds;
+    for (f.round = (int64_t)json_array_size(json_object_get(f.state, "rounds")) + 1; ok && f.round <= last; f.round++)
+        ok = one_round(&f, err);
+    if (ok)
+        result = finish(&f, err);
+    if (f.bar)
+        fputs("\r\033[K", stderr);
+    if (run)
+        archive_close(&f.a);
+    json_decref(f.state);
+    json_decref(run);
+    return result;
+}
