@@ -17,7 +17,7 @@ return {
     rounds = 16,
     batch_tokens = 448,
     context = 448,
-    dataset = { files = { "data/pocket_tools.jsonl" }, shards = 16,
+    dataset = { files = { "models/pocket/tools/train.jsonl" }, shards = 16,
                 corpora = { { name = "pocket-tools", licence = "Apache-2.0", share = "1" } } },
     trust = { tier = "known", admission = { mode = "allow-list" }, replicas = 1, spot_check = 0.1, challenge_rounds = 2,
               answer_rounds = 1, checkpoint_every = 1, correction = "refold" },
@@ -30,5 +30,5 @@ return {
                 terms = { trainers = 0.8, syncers = 0.2, basis = "accepted" }, expiry_rounds = 20 },
     limits = { script_memory = 268435456, script_seconds = 60, payload_bytes = 4194304, trainers = 60 },
   },
-  network = { trainers = 4, syncers = 4, eval = { data = "data/pocket_tools_held_out.jsonl", rows = 400 } },
+  network = { trainers = 4, syncers = 4, eval = { data = "models/pocket/tools/held_out.jsonl", rows = 400 } },
 }
