@@ -270,7 +270,7 @@ static struct value f_abs(struct value v, struct arguments *args)
 static struct value f_round(struct value v, struct arguments *args)
 {
     int64_t precision = need_int(args->a, argument_or(args, 0, "precision", value_int(0)), "round");
-    struct value method = argument_or(args, 1, "method", value_text(args->a, "common"));
+    struct value method = argument_or(args, 1, "method", value_as_text(args->a, "common"));
     char text[400];
 
     arguments_end(args, 2);
@@ -443,7 +443,7 @@ static struct value f_sort(struct value v, struct arguments *args)
 static struct value f_dictsort(struct value v, struct arguments *args)
 {
     bool cased = value_true(argument_or(args, 0, "case_sensitive", value_bool(false)));
-    struct value by = argument_or(args, 1, "by", value_text(args->a, "key"));
+    struct value by = argument_or(args, 1, "by", value_as_text(args->a, "key"));
     bool reverse = value_true(argument_or(args, 2, "reverse", value_bool(false)));
     struct arguments none = { .in = args->in, .a = args->a, .callee = "dictsort" };
     struct value out = list_from(args->a, f_items(v, &none).list, SHAPE_LIST);

@@ -92,7 +92,7 @@ static struct value run_dict(struct arguments *args)
             dict_set(args->a, v.dict, from.dict->entries[i].key, from.dict->entries[i].value);
     }
     for (size_t i = 0; i < args->value_count; i++)
-        dict_set(args->a, v.dict, value_text(args->a, args->names[i]), args->values[i]);
+        dict_set(args->a, v.dict, value_as_text(args->a, args->names[i]), args->values[i]);
     return v;
 }
 

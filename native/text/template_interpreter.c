@@ -63,7 +63,7 @@ static void assign(struct interpreter *in, const struct node *target, struct val
 
         if (object.kind != VALUE_NAMESPACE)
             template_raise(in->a, ERROR_SCRIPT, "cannot assign attribute on non-namespace object");
-        dict_set(in->a, object.dict, value_text(in->a, target->name), value);
+        dict_set(in->a, object.dict, value_as_text(in->a, target->name), value);
     } else {
         const struct list *parts = value_iterate(in->a, value);
 

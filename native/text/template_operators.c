@@ -464,7 +464,7 @@ struct value value_member(struct interpreter *in, struct value v, struct value p
 
         memcpy(name, at, size);
         v = size && strspn(name, "0123456789") == size ? value_item(in, v, value_int(atoll(name)))
-                                                       : value_item(in, v, value_text(in->a, name));
+                                                       : value_item(in, v, value_as_text(in->a, name));
         if (!dot)
             break;
         at = dot + 1;

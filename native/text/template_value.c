@@ -167,7 +167,7 @@ struct value value_string(struct arena *a, const char *bytes, size_t size)
     return (struct value){ .kind = VALUE_STRING, .string = s };
 }
 
-struct value value_text(struct arena *a, const char *text)
+struct value value_as_text(struct arena *a, const char *text)
 {
     return value_string(a, text, strlen(text));
 }
@@ -481,7 +481,7 @@ static void read_arguments(struct arena *a, struct value call)
     struct value mapping = value_of_json(a, json);
 
     mapping.dict->verbatim = arguments.string;
-    dict_set(a, call.dict, value_text(a, "arguments"), mapping);
+    dict_set(a, call.dict, value_as_text(a, "arguments"), mapping);
 }
 
 struct value value_of_context(struct arena *a, const json_t *context)

@@ -208,7 +208,8 @@ static int read_common(struct invocation *in)
     const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
 
     default_home(in);
-    snprintf(in->home, sizeof in->home, "%s", option_text(in, "home", in->home));
+    if (option_flag(in, "home"))
+        snprintf(in->home, sizeof in->home, "%s", option_text(in, "home", NULL));
     in->json = option_flag(in, "json");
     in->quiet = option_flag(in, "quiet");
     in->color =
