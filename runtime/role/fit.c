@@ -62,16 +62,18 @@ static void alone(struct fit *f, json_t *panel)
 static bool make_run(struct fit *f, struct error *err)
 {
     char scripts[4096], cid[CID_TEXT], account[ADDRESS_TEXT];
-    struct key_pair keys;
+    struct key_pair keys, other;
     struct document run = { 0 };
     json_t *panel, *allowed;
+    char member[DID_TEXT];
     bool ok;
 
-    key_pair_derive(f->options->seed, "fit", &keys);
-    struct public_key key = public_key_of(&keys.identity);
+    key_pair_derive(f->options->seed, "trainer", &keys);
+    key_pair_derive(f->options->seed, "member", &other);
+    struct public_key key = public_key_of(&keys.identity), absent = public_key_of(&other.identity);
 
     did_text(&key, f->did);
-    panel = json_pack("[{s:s, s:s}]", "did", f->did, "account", address_text(account_address(&keys.account), account));
+    panel = json_pack("[{s:s, s:s}]", "did", did_text(&absent, member), "account", address_text(account_address(&other.account), account));
     allowed = json_pack("[s]", f->did);
     alone(f, panel);
 
@@ -88,6 +90,7 @@ static bool make_run(struct fit *f, struct error *err)
          course_of(&f->a.auditor, cid_text(run.id, cid), run.bytes.bytes, run.bytes.size, &f->a.course, err);
     document_free(&run);
     key_pair_wipe(&keys);
+    key_pair_wipe(&other);
     json_decref(panel);
     json_decref(allowed);
     return ok || error_at(err, "%s", f->options->runfile);

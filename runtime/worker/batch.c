@@ -131,9 +131,15 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
         sampler_free(s);
         return error_set(err, ERROR_MEMORY, NULL, "no memory for the order of examples");
     }
-    for (size_t i = 0, at = 0; i < count; i++)
+    s->count = 0; /* examples without a token are passed over */
+    for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < lists[i]->count; j++)
-            s->examples[at++] = &lists[i]->items[j];
+            if (lists[i]->items[j].count)
+                s->examples[s->count++] = &lists[i]->items[j];
+    if (s->count == 0) {
+        sampler_free(s);
+        return error_set(err, ERROR_MISSING, NULL, "every example of the assigned shards is empty");
+    }
     sampler_shuffle(s);
     return true;
 }

@@ -201,6 +201,19 @@ static bool add_loss(struct build *b)
     return true;
 }
 
+/* The sum of every element. */
+static bool sum_all(struct build *b, uint32_t x, uint32_t *sum)
+{
+    const struct graph_node *n = &b->g->nodes[x];
+    struct graph_word axes[GRAPH_AXES];
+
+    for (unsigned i = 0; i < n->rank; i++)
+        axes[i] = (struct graph_word){ graph_text(b->g, n->axis[i].name), 0 };
+    return graph_add(b->g,
+                     &(struct graph_request){ .op = OPERATOR_SUM, .inputs = &x, .input_count = 1, .axes = axes, .axes_count = n->rank }, sum,
+                     b->err);
+}
+
 /* norm = √ Σ over parameters of Σ g²; g ← g · clip / max(norm, clip). */
 static bool add_clip(struct build *b, uint32_t *gradients)
 {
@@ -210,7 +223,7 @@ static bool add_clip(struct build *b, uint32_t *gradients)
         uint32_t square, sum;
 
         if (!graph_unary(b->g, OPERATOR_SQUARE, gradients[i], &square, b->err) ||
-            !graph_over(b->g, OPERATOR_SUM, square, GRAPH_NONE, GRAPH_NONE, "", &sum, b->err) ||
+            !sum_all(b, square, &sum) ||
             (total != GRAPH_NONE && !graph_binary(b->g, OPERATOR_ADD, total, sum, &sum, b->err)))
             return false;
         total = sum;

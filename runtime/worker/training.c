@@ -15,6 +15,7 @@ void training_free(struct training *t)
         free(t->bound[i].inputs);
         free(t->bound[i].fields);
         free(t->bound[i].outputs);
+        free(t->bound[i].spare);
     }
     free(t->bound);
     states_free(&t->states);
@@ -53,6 +54,7 @@ static bool bind_step(struct training *t, const struct session_step *step, struc
     b->inputs = calloc(g->bound_count + 1, sizeof *b->inputs);
     b->fields = calloc(g->bound_count + 1, sizeof *b->fields);
     b->outputs = calloc(g->output_count + 1, sizeof *b->outputs);
+    b->spare = calloc(g->output_count + 1, sizeof *b->spare);
     for (uint32_t i = 0; i < g->bound_count; i++) {
         const char *name = graph_text(g, g->nodes[g->bound[i]].name);
 
@@ -76,6 +78,8 @@ static bool bind_step(struct training *t, const struct session_step *step, struc
             b->outputs[i] = t->values + t->session->layout.parameters[layout_find(&t->session->layout, name + 2)].offset;
         else if (strncmp(name, "s.", 2) == 0)
             b->outputs[i] = states_find(&t->states, name);
+        else
+            b->outputs[i] = &b->spare[i];
     }
     return true;
 }

@@ -16,6 +16,7 @@ struct training_bound {
     const void **inputs; /* NULL where a batch field goes */
     const char **fields; /* the name of that field in the batch */
     void **outputs;
+    float *spare; /* one float an output: metrics, which nobody reads here */
 };
 
 struct training {

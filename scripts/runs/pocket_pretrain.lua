@@ -8,7 +8,7 @@ return {
     model = { script = "llama" },
     chat_template = "model",
     adapter = { kind = "none" },
-    objective = { script = "pretrain" },
+    objective = { script = "chat_sft" },
     inner = { script = "adamw", options = { beta2 = 0.98, weight_decay = 0.05 } },
     outer = { script = "sgd" },
     aggregators = { { script = "mean" } },
