@@ -21,12 +21,19 @@ struct pool {
     atomic_size_t next;
 };
 
-static void pool_take(struct pool *pool)
+/* What a call is, copied under the lock: the caller clears `task` while helpers still work. */
+struct call {
+    void (*task)(void *context, size_t index);
+    void *context;
+    size_t tasks;
+};
+
+static void pool_take(struct pool *pool, struct call call)
 {
     size_t index;
 
-    while ((index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed)) < pool->tasks)
-        pool->task(pool->context, index);
+    while ((index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed)) < call.tasks)
+        call.task(call.context, index);
 }
 
 static void *pool_helper(void *argument)
@@ -40,10 +47,12 @@ static void *pool_helper(void *argument)
             pthread_cond_wait(&pool->wake, &pool->lock);
             continue;
         }
+        struct call call = { pool->task, pool->context, pool->tasks };
+
         seen = pool->generation;
         pool->active++;
         pthread_mutex_unlock(&pool->lock);
-        pool_take(pool);
+        pool_take(pool, call);
         pthread_mutex_lock(&pool->lock);
         if (--pool->active == 0)
             pthread_cond_signal(&pool->done);
@@ -111,7 +120,7 @@ void pool_run(struct pool *pool, size_t tasks, void (*task)(void *context, size_
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
 
-    pool_take(pool);
+    pool_take(pool, (struct call){ task, context, tasks });
 
     /* A helper that comes late finds `task` gone and sleeps on: the call's memory is never touched after it returned. */
     pthread_mutex_lock(&pool->lock);
