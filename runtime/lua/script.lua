@@ -130,7 +130,7 @@ local environment_names = R.words(
   "tensor nn string table math text json")
 
 local load
-local function environment(state, label, prefix, stack)
+local function environment(state, prefix, stack)
   local env = {
     ipairs = ipairs, pairs = R.pairs, tonumber = R.tonumber, tostring = R.tostring, type = R.type,
     string = R.string_library(), table = R.table_library(), math = R.math_library(),
@@ -170,7 +170,7 @@ function load(state, name, prefix, stack)
   end
   if stack then state.imports[name] = file.hash end
   local inner = { name = name, outer = stack }
-  local chunk = native.compile(file.source, label, environment(state, label, prefix, inner))
+  local chunk = native.compile(file.source, label, environment(state, prefix, inner))
   local out = chunk()
   if type(out) ~= "table" then native.fail("the file returned no table", "end it with return objective { ... } or the like", "script", label .. ":1") end
   return out, label

@@ -368,14 +368,12 @@ shaped("merge", function(x, list, name)
   return out
 end)
 shaped("expand", function(x, like)
-  local r, names, sizes = is(like), nil, nil
-  if r then names, sizes = r.axes, r.n
-  else
-    names, sizes = parse(like)
-    for _, a in ipairs(names) do
-      sizes[a] = sizes[a] or x.n[a] or R.current.sizes and R.current.sizes[a] or
-        R.hint("write it as " .. a .. "=4", "expand: axis %s needs a size", a)
-    end
+  local r = is(like)
+  if r then return words(r.axes, r.n) end
+  local names, sizes = parse(like)
+  for _, a in ipairs(names) do
+    sizes[a] = sizes[a] or x.n[a] or R.current.sizes and R.current.sizes[a] or
+      R.hint("write it as " .. a .. "=4", "expand: axis %s needs a size", a)
   end
   return words(names, sizes)
 end)

@@ -107,7 +107,8 @@ function W.linear(w, x, name, shape, o)
   local _, out_text = listed(stored, sizes)
   local _, inp_text = listed(inp, sizes)
   local info = { kind = "matrix", module = state.scope .. name, out = out_text, inp = inp_text, leading = #out, init = o.init, default = deviation }
-  local file, y = state.scope .. name .. ".weight", nil
+  local file = state.scope .. name .. ".weight"
+  local _, y
   local over = R.axis_words(inp)
   if o.expert ~= nil then
     local expert = need(o.expert, "linear: expert")
@@ -150,7 +151,7 @@ local function norm_axes(r, axes, op)
 end
 local function positive(x, what)
   x = x == nil and 1e-6 or x
-  if type(x) ~= "number" or not (x >= 0) then raise("%s: eps is a number of at least 0, not %s", what, R.tostring(x)) end
+  if type(x) ~= "number" or x ~= x or x < 0 then raise("%s: eps is a number of at least 0, not %s", what, R.tostring(x)) end
   return x
 end
 

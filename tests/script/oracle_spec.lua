@@ -77,7 +77,7 @@ local function fresh()
 end
 
 -- ---- objectives ----------------------------------------------------------------------------------------------------
-local function mock_fields(inputs, prefix)
+local function mock_fields(inputs)
   local fields, sides = {}, {}
   for _, f in ipairs(inputs) do
     local side, name = f.name:match("^b%.(%w+)%.([%w_]+)$")
