@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "native/base/json.h"
+
 /* Puts an outer field before the inner one: "messages[1]", "tool_calls", "[0]", "function.name" join as they would be written. */
 static bool field_at(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -55,6 +57,29 @@ static bool function_fits(const json_t *item, struct error *err)
     return true;
 }
 
+/* Text that holds a JSON object, or an object. Other text would be printed as a string by templates that print objects. */
+static bool arguments_fit(const json_t *arguments, struct error *err)
+{
+    const char *text = json_string_value(arguments);
+
+    if (!arguments)
+        return missing(err, "\"{}\" when there are none");
+    if (json_is_object(arguments))
+        return true;
+    if (!text)
+        return error_set(err, ERROR_TYPE, NULL, "neither a text nor an object");
+
+    struct error why = { 0 };
+    json_t *object = json_read(text, json_string_length(arguments), json_string_length(arguments), &why);
+    bool ok = json_is_object(object);
+
+    if (!ok)
+        error_set(err, ERROR_SYNTAX, "\"{}\" when there are none", object ? "not a JSON object%s" : "not JSON: %.120s",
+                  object ? "" : why.message);
+    json_decref(object);
+    return ok;
+}
+
 static bool calls_fit(const json_t *calls, struct error *err)
 {
     if (!json_is_array(calls) || json_array_size(calls) == 0)
@@ -65,10 +90,8 @@ static bool calls_fit(const json_t *calls, struct error *err)
 
         if (!function_fits(call, err))
             return field_at(err, "[%zu]", i);
-        if (!json_is_string(arguments) && !json_is_object(arguments))
-            return (arguments ? error_set(err, ERROR_TYPE, NULL, "neither a text nor an object")
-                              : missing(err, "\"{}\" when there are none")) ||
-                   field_at(err, "[%zu].function.arguments", i);
+        if (!arguments_fit(arguments, err))
+            return field_at(err, "[%zu].function.arguments", i);
     }
     return true;
 }

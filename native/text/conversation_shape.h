@@ -1,7 +1,7 @@
 /* conversation_shape.h - whether a row is a conversation in OpenAI's shape, and where it is not.
  *
  *     messages[] : role (system, developer, user, assistant, tool), content (text, or null beside calls)
- *                  assistant: tool_calls[] { type "function", function { name, arguments: text or object } }
+ *                  assistant: tool_calls[] { type "function", function { name, arguments: a JSON object, or its text } }
  *                  tool: content, a result of a call of the assistant turn before
  *     tools[]    : { type "function", function { name, description, parameters } }, or absent or null
  */

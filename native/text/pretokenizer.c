@@ -3,8 +3,10 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "native/text/tokenizer.h"
 #include "native/text/utf8.h"
 
 enum { MATCH_LIMIT = 20000000, HEAP_LIMIT_KIB = 256 << 10, NEST_LIMIT = 32 };
@@ -251,4 +253,14 @@ bool pretokenizer_split(const struct pretokenizer *p, const char *text, size_t s
         pcre2_match_data_free(chain.matches[i]);
     pcre2_match_context_free(chain.context);
     return ok;
+}
+
+const char *tokenizer_engine(char *text, size_t size)
+{
+    char version[64] = "", unicode[64] = "";
+
+    pcre2_config(PCRE2_CONFIG_VERSION, version);
+    pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, unicode);
+    snprintf(text, size, "PCRE2 %.*s, Unicode %s", (int)strcspn(version, " "), version, unicode);
+    return text;
 }

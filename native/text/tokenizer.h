@@ -82,4 +82,9 @@ uint32_t tokenizer_size(const struct tokenizer *t);                             
 bool tokenizer_find(const struct tokenizer *t, const char *text, size_t size, uint32_t *id); /* by its bytes */
 bool tokenizer_is_special(const struct tokenizer *t, uint32_t id);                           /* a control token */
 
+/* What ids depend on besides the file: the library of regular expressions and its Unicode tables ("PCRE2 10.42, Unicode
+ * 14.0.0"). Two machines that differ here may split text with characters newer than the older tables differently, so it
+ * belongs with the kernel digest to what is compared before a run. Returns `text`. */
+const char *tokenizer_engine(char *text, size_t size);
+
 #endif

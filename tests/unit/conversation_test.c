@@ -263,6 +263,12 @@ static void faults_name_file_line_and_field(void **state)
            "data.jsonl:1: messages[1].tool_calls[0].function.name: missing");
     faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"}}]}]}",
            "data.jsonl:1: messages[1].tool_calls[0].function.arguments: missing");
+    faults("{\"messages\":[" USER
+           ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"[1]\"}}]}]}",
+           "data.jsonl:1: messages[1].tool_calls[0].function.arguments: not a JSON object");
+    faults("{\"messages\":[" USER
+           ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}]}",
+           "data.jsonl:1: messages[1].tool_calls[0].function.arguments: not JSON: ");
     faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{}]}]}",
            "data.jsonl:1: messages[1].tool_calls[0].function: missing");
     faults("{\"messages\":[" USER "],\"tools\":[{\"type\":\"retrieval\"}]}", "data.jsonl:1: tools[0].type: only \"function\"");

@@ -328,6 +328,15 @@ static void ids_are_those_of_the_reference(void **state)
     assert_true(checked > 100);
 }
 
+static void the_engine_has_a_name(void **state)
+{
+    char text[100];
+
+    (void)state;
+    assert_memory_equal(tokenizer_engine(text, sizeof text), "PCRE2 1", 7);
+    assert_non_null(strstr(text, ", Unicode "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_million_letters_in_one_piece_take_no_time),
         cmocka_unit_test(what_is_not_offered_is_refused_by_name),
         cmocka_unit_test(text_that_is_not_utf8_is_refused),
+        cmocka_unit_test(the_engine_has_a_name),
         cmocka_unit_test(tiny_files_load_or_are_refused_by_name),
         cmocka_unit_test(ids_are_those_of_the_reference),
     };
