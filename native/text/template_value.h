@@ -107,7 +107,7 @@ struct value value_int(int64_t i);
 struct value value_float(double d);
 struct value value_undefined(const char *name);
 struct value value_string(struct arena *a, const char *bytes, size_t size); /* bytes borrowed */
-struct value value_as_text(struct arena *a, const char *text);                 /* borrowed */
+struct value value_as_text(struct arena *a, const char *text);              /* borrowed */
 struct value value_buffer(struct arena *a, struct buffer *b);               /* copied; the buffer goes back */
 struct value value_list(struct arena *a, enum list_shape shape);
 struct value value_dict(struct arena *a);
