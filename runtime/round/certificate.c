@@ -115,7 +115,7 @@ bool equivocation_check(const struct rules *rules, const json_t *payload, const 
     json_t *statements = json_object_get(payload, "statements");
     char types[2][32] = { "", "" };
     json_t *said[2] = { NULL, NULL };
-    bool ok = json_array_size(statements) == 2;
+    bool ok = json_array_size(statements) == 2 && value_integer(payload, "round") > 0;
     for (int i = 0; i < 2 && ok; i++) {
         said[i] = signing->open(signing->context, json_array_get(statements, (size_t)i), types[i], err);
         ok = said[i] && value_is(said[i], "signer", value_text(payload, "did")) && value_is(said[i], "run", rules->run) &&

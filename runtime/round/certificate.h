@@ -27,7 +27,7 @@ bool final_check(const struct rules *rules, const json_t *previous, const json_t
                  const struct signing *signing, struct error *err);
 
 /* Two signed statements that must not both exist: the same signer, run, round and type, and for votes the same view and phase, for
- * proposals and `received` the same view; different payloads. */
+ * proposals and `received` the same view; different payloads. Round 0 convicts nobody: a disk lost in it makes a new machine. */
 bool equivocation_check(const struct rules *rules, const json_t *payload, const struct signing *signing, struct error *err);
 
 #endif

@@ -142,7 +142,8 @@ static void report_equivocation(struct member *m, const char *did, json_t *first
 {
     json_t *held;
     const char *cid;
-    if (!strcmp(did, m->did) || value_find(json_object_get(m->previous, "convicted"), "did", did))
+    if (!strcmp(did, m->did) || !value_integer(json_object_get(first, "payload"), "round") ||
+        value_find(json_object_get(m->previous, "convicted"), "did", did))
         return;
     json_object_foreach(m->documents, cid, held)
     {

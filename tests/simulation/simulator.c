@@ -148,9 +148,24 @@ static int find_node(const struct sim *s, const char *did)
     return -1;
 }
 
+/* Whether a message would let its reader decide: the ones whose loss makes views change after a certificate. */
+static bool decides(const json_t *message)
+{
+    size_t i;
+    json_t *envelope;
+    if (json_array_size(json_object_get(message, "finals")))
+        return true;
+    json_array_foreach(json_object_get(message, "documents"), i, envelope)
+    {
+        if (value_is(json_object_get(envelope, "payload"), "phase", "commit"))
+            return true;
+    }
+    return false;
+}
+
 static void deliver(struct sim *s, int node, json_t *message)
 {
-    if (faulty(s, s->set->loss))
+    if (faulty(s, s->set->loss) || (s->set->hide && decides(message) && faulty(s, s->set->hide)))
         return;
     int times = 1 + faulty(s, s->set->repeat);
     for (int i = 0; i < times; i++) {
@@ -888,6 +903,7 @@ struct simulation simulation_from_seed(uint64_t seed)
         set.faults_until = 5000 + below(&dice, 25000);
         set.loss = (int)below(&dice, 400);
         set.slow = (int)below(&dice, 500);
+        set.hide = below(&dice, 2) ? 600 + (int)below(&dice, 380) : 0;
         set.repeat = (int)below(&dice, 100);
         set.crash = (int)below(&dice, 6);
     }

@@ -44,6 +44,7 @@ struct simulation {
     int64_t faults_until;          /* ms; 0: none */
     int64_t give_up;               /* ms of simulated time after which a run that has not ended is a failure */
     int loss, slow, repeat, crash; /* per mille: messages lost, late by seconds, sent twice; steps cut off by a crash */
+    int hide;                      /* per mille of messages with commit votes or final records that are lost besides */
     int64_t wipe_at;               /* ms at which the first syncer loses its disk; 0: never */
     bool rollback;
     bool late_trainers; /* one fewer trainer than the quorum answers in round 2 */
