@@ -20,11 +20,7 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
+enum { SANITIZED = SANDBOX_SANITIZED };
 
 #if defined(__x86_64__)
 #define SANDBOX_ARCH AUDIT_ARCH_X86_64

@@ -16,6 +16,14 @@
 
 #include "native/base/error.h"
 
+#if defined(__has_feature) /* clang */
+#define SANDBOX_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_SANITIZED 1
+#else
+#define SANDBOX_SANITIZED 0
+#endif
+
 /* `memory`: bytes of heap; `seconds`: CPU time. Errors: absent (the kernel lacks what is needed), memory. */
 bool sandbox_enter(uint64_t memory, unsigned seconds, struct error *err);
 
