@@ -10,6 +10,7 @@
 
 #include "native/graph/backward.h"
 #include "native/graph/execute.h"
+#include "native/graph/plan.h"
 #include "native/graph/rewrite.h"
 #include "native/graph/wire.h"
 #include "native/kernel/pool.h"
@@ -394,6 +395,37 @@ static void test_a_trace_names_the_first_operator_that_differs(void **state)
     graph_free(g);
 }
 
+/* Two values that live at one step share no byte; only one that is made may take the very place of one that is read for the last
+ * time. Nor does working memory lie over a value that lives. */
+static void test_the_memory_plan_never_overlaps_what_lives(void **state)
+{
+    (void)state;
+    struct model m = { .s = tiny, .all = true };
+    struct plan p;
+    unsigned shared = 0;
+    g = graph_new(NULL);
+    build(&m);
+    ok(plan_make(&p, graph_compact(g, NULL, &err), &(struct executor_options){ 0 }, &err));
+    for (uint32_t a = 0; a < p.g->node_count; a++)
+        for (uint32_t b = 0; b < p.g->node_count && p.storage[a] == STORAGE_ARENA; b++) {
+            if (b == a || p.storage[b] != STORAGE_ARENA || p.first[a] > p.last[b] || p.first[b] > p.last[a])
+                continue;
+            const bool apart = p.offset[a] + plan_bytes(&p, a) <= p.offset[b] || p.offset[b] + plan_bytes(&p, b) <= p.offset[a];
+            const bool taken = p.offset[a] == p.offset[b] && plan_bytes(&p, a) == plan_bytes(&p, b) &&
+                               (p.last[a] == p.first[b] || p.last[b] == p.first[a]) && p.first[a] != p.first[b];
+            shared += taken;
+            assert_true(apart || taken);
+        }
+    for (uint32_t t = 0; t < p.step_count; t++)
+        for (uint32_t a = 0; a < p.g->node_count; a++)
+            if (p.storage[a] == STORAGE_ARENA && p.first[a] <= t && t <= p.last[a] && p.steps[t].scratch_bytes)
+                assert_true(p.offset[a] + plan_bytes(&p, a) <= p.steps[t].scratch ||
+                            p.steps[t].scratch + p.steps[t].scratch_bytes <= p.offset[a]);
+    assert_true(shared > 0);
+    plan_free(&p);
+    graph_free(g);
+}
+
 /* Timed by hand: RONDO_TIMES=1 training_test. */
 static void time_one(const char *what, struct shape s, bool all, unsigned steps)
 {
@@ -444,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_rewriting_makes_chained_products_and_is_idempotent),
         cmocka_unit_test(test_updating_in_place_changes_no_bit),
         cmocka_unit_test(test_a_trace_names_the_first_operator_that_differs),
+        cmocka_unit_test(test_the_memory_plan_never_overlaps_what_lives),
         cmocka_unit_test(test_times_of_a_step_are_printed_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
