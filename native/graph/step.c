@@ -148,6 +148,7 @@ step_function *step_of(enum operator_code op)
         [OPERATOR_DOT_ONTO] = step_dot,
         [OPERATOR_LOW_RANK] = step_dot,
         [OPERATOR_DIST2] = step_dist2,
+        [OPERATOR_FACTOR] = step_factor,
         [OPERATOR_MERGE] = step_merge,
         [OPERATOR_RMSNORM] = step_rmsnorm,
         [OPERATOR_ROPE] = step_rope,

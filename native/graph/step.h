@@ -73,5 +73,6 @@ step_function step_shift, step_pad, step_merge, step_gather, step_scatter, step_
 step_function step_rmsnorm, step_rmsnorm_grad, step_rmsnorm_weight_grad, step_rope, step_attention, step_attention_grad,
     step_token_logprob, step_token_logprob_grad; /* step_layer.c */
 step_function step_random, step_dropout;         /* step_random.c */
+step_function step_factor;                       /* step_factor.c */
 
 #endif

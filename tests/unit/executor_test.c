@@ -438,6 +438,29 @@ static void test_layers(void **state)
     assert_all_like_the_reference();
 }
 
+/* The product of three factors of rank 3 in a rank of 5 comes back whole from rank 3, and from rank 6 as well. */
+static void test_factors_of_full_rank_give_the_product_back(void **state)
+{
+    (void)state;
+    const uint32_t b = input("b", "out=7 r=3"), a = input("a", "r=3 inp=9"), mix = input("mix", "r=3 k=5"),
+                   un = input("un", "k=5 r=3");
+    const uint32_t wide_b = over(OPERATOR_DOT, b, mix, GRAPH_NONE, "r"), wide_a = over(OPERATOR_DOT, un, a, GRAPH_NONE, "r");
+    const uint32_t want = over(OPERATOR_DOT, wide_b, wide_a, GRAPH_NONE, "k");
+    output("want", want);
+    static const char *const ranks[2] = { "k=3", "k=6" };
+    for (unsigned i = 0; i < 2; i++) {
+        const uint32_t left = over(OPERATOR_FACTOR, wide_b, wide_a, GRAPH_NONE, ranks[i]),
+                       right = full(OPERATOR_RESULT, &left, 1, NULL, 0, (struct extra){ INTEGERS(1) });
+        output(ranks[i], over(OPERATOR_DOT, left, right, GRAPH_NONE, "k"));
+    }
+    struct data d = data_new();
+    run(NULL, &d);
+    for (unsigned i = 1; i < 3; i++)
+        for (uint64_t k = 0; k < 63; k++)
+            assert_close(((float *)d.outputs[i])[k], ((float *)d.outputs[0])[k], 1e-5, ranks[i - 1], k);
+    data_free(&d);
+}
+
 /* ---- backward ---- */
 
 /* d(sum of weight * y)/dx by central differences of the reference, against the graph's own gradient. `wanted` ends with GRAPH_NONE. */
@@ -722,6 +745,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_moves_and_shapes, fresh, done),
         cmocka_unit_test_setup_teardown(test_products, fresh, done),
         cmocka_unit_test_setup_teardown(test_layers, fresh, done),
+        cmocka_unit_test_setup_teardown(test_factors_of_full_rank_give_the_product_back, fresh, done),
         cmocka_unit_test_setup_teardown(test_gradients_of_elementwise_operators, fresh, done),
         cmocka_unit_test_setup_teardown(test_gradients_of_reductions, fresh, done),
         cmocka_unit_test_setup_teardown(test_gradients_of_moves_and_shapes, fresh, done),
