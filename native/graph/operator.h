@@ -14,18 +14,19 @@
  *   + - ... ne      -                                            axes of the operand that holds those of the other; lt..ne f32 0/1
  *   clamp           numbers low, high (infinite: open)
  *   where           inputs mask, yes, no
- *   sum ... median  axes; input 1: weight                        x without the axes; the axes are kept in the order of x
- *   logsumexp softmax log_softmax   axes; input 1: mask
+ *   sum ... median  axes; input 1: weight                        x without the axes; the axes are kept in the order of x. max, min
+ *                                                                and median take the weight as a mask; norm is sqrt(sum w x^2)
+ *   logsumexp softmax log_softmax   axes; input 1: mask          where masked softmax and log_softmax give 0, with no gradient
  *   argmax rank     axis                                         i32
  *   topk            axis, new=k                                  values [.. new]; result 1: positions, i32
- *   cumsum          axis; input 1: decay tensor; numbers decay; integers reverse
+ *   cumsum          axis; input 1: decay tensor; numbers decay; integers reverse      y[t] = fma(decay[t], y[t-1], x[t])
  *   shift           axis; integers k                             y[t] = x[t-k]
  *   trim pad        axis; integers front, back                   drops so many; adds so many zeros
  *   at              axis; integers position                      axis gone
  *   gather          axis; inputs x, index (i32)                  the index's new axes in place of axis
  *   scatter         axes summed ..., new=; inputs x, index       new in place of the first axis summed (last when none is)
  *   one_hot         new=                                         [.. new]
- *   concat          axis
+ *   concat          axis                                         (stack is expand, then concat)
  *   dot             axes; x, y                                   x's other axes, then y's. No axes: the outer product
  *   dot_onto        axes; base, x, y                             base + dot(x, y) as one chain (docs/numerics.md, rule 3)
  *   low_rank        axes; base, x, y; numbers s                  fmaf(s, dot(x, y), base), elementwise
