@@ -59,6 +59,10 @@ struct graph *graph_new(const struct graph_limits *limits)
     if (!g || !(g->own = calloc(1, sizeof *g->own)))
         abort();
     g->limits = limits ? *limits : graph_limits_default;
+    GROW(g, inputs, inputs, 1); /* pools are never NULL: a node without attributes points into them too */
+    GROW(g, axes, axes, 1);
+    GROW(g, numbers, numbers, 1);
+    GROW(g, integers, integers, 1);
     return g;
 }
 
