@@ -259,6 +259,28 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
 
 /* --- adapter -------------------------------------------------------------------------------------------------------------- */
 
+/* Matrices as model files store them: [out, in], whatever axes the script gives the two sides. */
+static bool flatten(const struct layout *l, struct tensor *tensors, struct error *err)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const char *sides[2] = { document_text(l->parameters[i].meta, "out"), document_text(l->parameters[i].meta, "inp") };
+        uint64_t dims[8], sizes[2] = { 0 };
+        unsigned rank;
+
+        if (!sides[0] || !sides[1])
+            continue;
+        for (int side = 0; side < 2; side++)
+            if (!axes_measure(sides[side], &rank, dims, &sizes[side], err))
+                return error_at(err, "%s", tensors[i].name);
+        if (sizes[0] * sizes[1] != l->parameters[i].values)
+            continue; /* a stack of experts stays as it is */
+        tensors[i].rank = 2;
+        tensors[i].dims[0] = sizes[0];
+        tensors[i].dims[1] = sizes[1];
+    }
+    return true;
+}
+
 json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
 {
     json_t *adapter = json_object_get(s->spec, "adapter");
@@ -280,7 +302,7 @@ json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
                                               .count = s->layout.count },
                            err);
     else if (ok)
-        ok = safetensors_write(path, tensors, s->layout.count, NULL, err);
+        ok = flatten(&s->layout, tensors, err) && safetensors_write(path, tensors, s->layout.count, NULL, err);
     free(tensors);
     free(values);
     return ok ? json_pack("{s:s}", "folder", folder) : NULL;

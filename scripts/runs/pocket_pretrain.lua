@@ -1,10 +1,10 @@
--- pocket_pretrain: the base of the quickstart, 14 M tokens of generated text, every weight trained by one trainer.
+-- pocket_pretrain: the base of the quickstart, 13.8 M tokens of the full mix after pocket_start.lua, every weight trained by one trainer.
 -- sh tools/pocket/pretrain.sh makes the corpus and runs it.
 return {
   spec = {
     name = "pocket-pretrain",
     modality = "language",
-    base_model = "build/pocket/start",
+    base_model = "build/pocket/stage",
     model = { script = "llama" },
     chat_template = "model",
     adapter = { kind = "none" },
