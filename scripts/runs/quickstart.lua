@@ -12,7 +12,7 @@ return {
     inner = { script = "adamw", options = { weight_decay = 0 } },
     outer = { script = "sgd" },
     aggregators = { { script = "mean" } },
-    schedule = { script = "diloco", options = { inner_steps = 25, outer_lr = 1, bits = "4",
+    schedule = { script = "diloco", options = { inner_steps = 25, rewarm = 2, outer_lr = 1, bits = "4",
                  ["rate.peak"] = 0.008, ["rate.shape"] = "linear", ["rate.floor"] = 0.05 } },
     rounds = 16,
     batch_tokens = 448,
