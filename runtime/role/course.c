@@ -6,6 +6,7 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "runtime/role/driver.h"
 #include "runtime/store/object.h"
 
 enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20 };
@@ -139,8 +140,13 @@ static void keep_enrolments(struct node *node, struct course *c, struct hash run
         struct error err = { 0 };
 
         if (document_read_as(DOCUMENT_ENROLMENT, text, strlen(text), &document, &err) && hash_equal(document.run, run) &&
-            journal_put_document(node->journal, &document, &err) && c)
-            course_enrol(c, &document, &err);
+            !journal_has_document(node->journal, document.id) && journal_put_document(node->journal, &document, &err) && c &&
+            course_enrol(c, &document, &err) && node->driver) {
+            json_t *message = json_pack("{s:[O]}", "documents", envelope);
+
+            driver_message(node->driver, message);
+            json_decref(message);
+        }
         document_free(&document);
         free(text);
     }
@@ -208,8 +214,38 @@ static void refresh_from(struct course *c, const char *endpoint)
     free(url);
 }
 
+static void announced(void *context, struct http_answer *answer)
+{
+    struct course *c = context;
+    struct error err = { 0 };
+
+    c->announced = http_answer_ok(answer, &err);
+}
+
+/* The peer that this node began with tells others of it. */
+static void announce(struct course *c)
+{
+    json_t *own = json_object_get(json_object_get(c->enrolments, c->node->did), "envelope"), *message;
+    struct error err = { 0 };
+    char *url, *text;
+
+    if (c->announced || !own || !c->node->options.peer)
+        return;
+    message = json_pack("{s:[O]}", "documents", own);
+    text = json_dumps(message, JSON_COMPACT);
+    url = http_url_join(c->node->options.peer, "/v1/documents");
+
+    struct http_call call = { .method = "POST", .url = url, .type = "application/json", .body = text, .size = strlen(text), .total_ms = 5000 };
+
+    http_client_send(c->node->client, &call, announced, c, &err); /* tried again at the next refresh */
+    json_decref(message);
+    free(text);
+    free(url);
+}
+
 void course_refresh(struct course *c)
 {
+    announce(c);
     if (c->node->options.peer)
         refresh_from(c, c->node->options.peer);
     for (size_t i = 0; i < peer_list_count(c->node->peers) && i < 4; i++)

@@ -28,7 +28,8 @@ struct course {
     struct document document; /* of the run */
     struct run_spec spec;
     struct rules rules;
-    json_t *enrolments; /* did -> envelope; the newest of each */
+    json_t *enrolments; /* did -> { envelope, payload }; the newest of each */
+    bool announced;     /* the peer has this node's enrolment */
     json_t *shards;     /* owned: list of CIDs of the dataset's shards, once the manifest is here */
     json_t *open;       /* owned: the workers' open job, once everything is here */
 };

@@ -283,6 +283,14 @@ void driver_fail(struct driver *d, const struct error *err)
 
 /* --- life ------------------------------------------------------------------------------------------------------------- */
 
+/* The panel and, of an allow-list, every trainer have told where they are. */
+static bool everybody_known(const struct driver *d)
+{
+    const struct run_spec *spec = &d->course->spec;
+
+    return d->course->announced && json_object_size(d->course->enrolments) >= spec->committee.panel_count + spec->trust.allowed_count;
+}
+
 static void ticked(uv_timer_t *timer)
 {
     struct driver *d = timer->data;
@@ -290,7 +298,7 @@ static void ticked(uv_timer_t *timer)
 
     if (d->member || d->trainer)
         driver_ledger_tick(d);
-    if (now - d->last_refresh >= 500 && json_object_size(d->course->enrolments) < d->course->spec.committee.panel_count) {
+    if (now - d->last_refresh >= (everybody_known(d) ? 10000 : 250)) {
         d->last_refresh = now;
         course_refresh(d->course);
     }
@@ -333,7 +341,8 @@ bool driver_machine_new(struct driver *d, struct error *err)
     struct buffer text = { 0 };
     struct error none = { 0 };
     uint32_t round, view;
-    json_t *durable = NULL;
+    json_t *durable = NULL, *entry;
+    const char *did;
     bool found = journal_load_round(d->node->journal, d->course->id, &round, &view, &text, &none);
 
     if (found)
@@ -363,6 +372,10 @@ bool driver_machine_new(struct driver *d, struct error *err)
     json_decref(durable);
     if (!d->member && !d->trainer)
         return false;
+    json_object_foreach(d->course->enrolments, did, entry)
+    {
+        driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", json_object_get(entry, "envelope")));
+    }
     driver_feed(d, EVENT_TIME, json_object());
     return true;
 }

@@ -149,12 +149,29 @@ static bool need_payloads(struct driver *d, struct needs *n, json_t *request, js
     return need(n, document_text(request, "from"), err) || error_at(err, "from");
 }
 
+/* The contribution that a replay is about; the machine knows it by its CID, this node keeps the document. */
+static json_t *contribution_of(struct driver_job *j, struct error *err)
+{
+    const char *cid = document_text(j->body, "cid");
+    struct buffer bytes = { 0 };
+    struct document document = { 0 };
+    struct hash id;
+    json_t *json = NULL;
+
+    if (cid && cid_parse(cid, &id, err) && journal_get_document(j->driver->node->journal, id, &bytes, err) &&
+        document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err))
+        json = json_incref(document.json);
+    document_free(&document);
+    buffer_free(&bytes);
+    return json;
+}
+
 /* The worker's job and the objects it reads. */
 static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err)
 {
     struct driver *d = j->driver;
     json_t *context = json_object_get(j->body, "context"), *request = json_object_get(j->body, "request"), *extra;
-    json_t *document = json_object_get(j->body, "document"), *job = NULL;
+    json_t *document = json_object_get(j->body, "document"), *job = NULL, *replayed;
 
     switch (j->kind) {
     case ACTION_CHECK:
@@ -163,9 +180,11 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
         break;
     case ACTION_REPLAY:
         extra = json_array();
-        if (need_context(d, n, context, extra, err) && need(n, document_text(document, "step_log"), err))
-            job = json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "document", document, "context", context, "shards", extra);
+        replayed = contribution_of(j, err);
+        if (replayed && need_context(d, n, context, extra, err) && need(n, document_text(replayed, "step_log"), err))
+            job = json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "document", replayed, "context", context, "shards", extra);
         json_decref(extra);
+        json_decref(replayed);
         break;
     case ACTION_TRAIN:
         extra = json_array();
