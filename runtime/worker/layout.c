@@ -10,6 +10,8 @@ bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *
 {
     *rank = 0;
     *values = 1;
+    if (!axes)
+        return error_set(err, ERROR_SHAPE, NULL, "no axes");
     for (const char *at = axes; *at;) {
         const char *equals = strchr(at, '=');
         char *end;
@@ -17,8 +19,8 @@ bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *
         if (!equals || *rank == 8)
             return error_set(err, ERROR_SHAPE, NULL, "axes \"%s\" are not name=size, at most eight", axes);
         dims[*rank] = strtoull(equals + 1, &end, 10);
-        if (end == equals + 1 || (*end && *end != ' ') || __builtin_mul_overflow(*values, dims[*rank], values) ||
-            *values > UINT64_C(1) << 40)
+        if (end == equals + 1 || (*end && *end != ' ') || dims[*rank] == 0 ||
+            __builtin_mul_overflow(*values, dims[*rank], values) || *values > UINT64_C(1) << 40)
             return error_set(err, ERROR_SHAPE, NULL, "axes \"%s\" have no usable sizes", axes);
         ++*rank;
         at = end + (*end == ' ');
@@ -46,6 +48,10 @@ bool layout_new(struct layout *l, json_t *meta, struct error *err)
             continue;
         p->name = json_string_value(json_object_get(param, "name"));
         p->meta = param;
+        if (!p->name) {
+            layout_free(l);
+            return error_set(err, ERROR_SCRIPT, NULL, "params[%zu] has no name", index);
+        }
         if (!axes_measure(json_string_value(json_object_get(param, "axes")), &p->rank, p->dims, &p->values, err)) {
             error_at(err, "%s", p->name);
             layout_free(l);
@@ -59,6 +65,11 @@ bool layout_new(struct layout *l, json_t *meta, struct error *err)
     }
     qsort(l->parameters, l->count, sizeof *l->parameters, by_name);
     for (size_t i = 0; i < l->count; i++) {
+        if (i && strcmp(l->parameters[i - 1].name, l->parameters[i].name) == 0) {
+            error_set(err, ERROR_DUPLICATE, NULL, "the model has the parameter %s twice", l->parameters[i].name);
+            layout_free(l);
+            return false;
+        }
         l->parameters[i].offset = l->values;
         l->values += l->parameters[i].values;
     }
@@ -79,59 +90,21 @@ long layout_find(const struct layout *l, const char *name)
     return found ? found - l->parameters : -1;
 }
 
-/* The deviation of a normal init, or a constant in *fill with the result negative. */
-static double init_deviation(const json_t *meta, float *fill, struct error *err)
+/* A number of the meta: an integer, or a decimal text. False when it is neither. */
+static bool meta_number(const json_t *value, double *out)
 {
-    const json_t *init = json_object_get(meta, "init");
-    const char *text = json_string_value(init), *std = json_string_value(json_object_get(init, "std"));
-
-    *fill = 0;
-    if (text && strcmp(text, "zeros") == 0)
-        return -1;
-    if (text && strcmp(text, "ones") == 0) {
-        *fill = 1;
-        return -1;
-    }
-    if (std)
-        return strtod(std, NULL);
-
-    const char *inp = json_string_value(json_object_get(meta, "inp"));
-    unsigned rank;
-    uint64_t dims[8], values;
-
-    if (!inp)
-        return 0.02;
-    if (!axes_measure(inp, &rank, dims, &values, err))
-        return 0;
-    return 1.0 / (double)f32_sqrt((float)values);
+    *out = json_is_string(value) ? strtod(json_string_value(value), NULL) : json_number_value(value);
+    return json_is_string(value) || json_is_number(value);
 }
 
-bool layout_draw(const json_t *meta, const char *seed, float *values, struct error *err)
+static void draw_normal(const char *seed, const char *name, float deviation, float *values, uint64_t count)
 {
-    unsigned rank;
-    uint64_t dims[8], count;
-    float fill;
-    struct error fault = { 0 };
-    double deviation = init_deviation(meta, &fill, &fault);
-
-    if (fault.code != ERROR_NONE) {
-        *err = fault;
-        return false;
-    }
-    if (!axes_measure(json_string_value(json_object_get(meta, "axes")), &rank, dims, &count, err))
-        return false;
-    if (deviation < 0) {
-        for (uint64_t i = 0; i < count; i++)
-            values[i] = fill;
-        return true;
-    }
-
     struct hasher h;
     uint32_t key[2], words[4];
 
     hash_start(&h, "rondo/init");
     hash_text(&h, seed);
-    hash_text(&h, json_string_value(json_object_get(meta, "name")));
+    hash_text(&h, name);
 
     struct hash digest = hash_end(&h);
 
@@ -141,8 +114,28 @@ bool layout_draw(const json_t *meta, const char *seed, float *values, struct err
 
         if (i % 4 == 0)
             philox_block(counter, key, words);
-        values[i] = random_normal(words[i % 4]) * (float)deviation;
+        values[i] = random_normal(words[i % 4]) * deviation;
     }
+}
+
+bool layout_draw(const json_t *meta, const char *seed, float *values, struct error *err)
+{
+    const json_t *init = json_object_get(meta, "init");
+    const char *name = json_string_value(json_object_get(meta, "name"));
+    unsigned rank;
+    uint64_t dims[8], count;
+    double number;
+
+    if (!axes_measure(json_string_value(json_object_get(meta, "axes")), &rank, dims, &count, err))
+        return false;
+    if (meta_number(json_object_get(init, "normal"), &number)) {
+        draw_normal(seed, name, (float)number, values, count);
+        return true;
+    }
+    if (!meta_number(json_object_get(init, "fill"), &number))
+        return error_set(err, ERROR_SCRIPT, NULL, "nothing says how %s begins", name);
+    for (uint64_t i = 0; i < count; i++)
+        values[i] = (float)number;
     return true;
 }
 

@@ -46,8 +46,8 @@ long layout_find(const struct layout *l, const char *name);
 /* Elements and dims of an axes text such as "rank=16 embed=128". */
 bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *values, struct error *err);
 
-/* The first values of a parameter by its `init`: zeros, ones, or normal of a deviation (default 1/sqrt(in) for a matrix, 0.02 else),
- * drawn with the key H("rondo/init", seed text, name). */
+/* The first values of a parameter by its `init` (runtime/script/host.h): a fill, or normal of a deviation, drawn with the key
+ * H("rondo/init", seed text, name). Errors: shape, script (no init). */
 bool layout_draw(const json_t *meta, const char *seed, float *values, struct error *err);
 
 /* The tensors of `values` as named_tensors, `count` of them, for roots and state objects. */
