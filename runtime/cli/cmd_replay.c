@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "runtime/cli/commands.h"
+#include "runtime/role/audit.h"
 #include "runtime/role/replay.h"
 
 static void told(void *context, json_t *progress)
@@ -50,7 +51,7 @@ static int replay_main(struct invocation *in)
         error_set(&err, ERROR_USAGE, NULL, "ROUND %s is no round: they count from 1", in->argument[1]);
         return command_fail(in, &err);
     }
-    if (archive_open(&a, in->home, in->argument[0], &err) && archive_worker(&a, in->threads, &err))
+    if (archive_open(&a, in->home, in->argument[0], &err) && audit_archive(&a, &err) && archive_worker(&a, in->threads, &err))
         result = replay_round(&a, round, in->arguments > 2 ? in->argument[2] : NULL, told, in, &err);
     archive_close(&a);
     if (!in->quiet && isatty(STDERR_FILENO))

@@ -4,6 +4,7 @@ const struct command *const commands[] = {
     &command_local,
     &command_fit,
     &command_replay,
+    &command_audit,
     &command_trainer,
     &command_syncer,
     &command_sponsor,

@@ -29,6 +29,9 @@ static bool failed(struct chain_file *file, struct error *err)
     int code = sqlite3_errcode(file->db);
     const char *hint = code == SQLITE_FULL ? "make room on the disk" : NULL;
 
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
+        return error_set(err, ERROR_MISMATCH, "the chain has to come from a backup", "the ledger's file is damaged: %s",
+                         sqlite3_errmsg(file->db));
     return error_set(err, ERROR_IO, hint, "the ledger's file: %s", sqlite3_errmsg(file->db));
 }
 

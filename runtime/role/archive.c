@@ -23,8 +23,12 @@ static bool open_node(struct archive *a, const char *name, struct error *err)
         return true;
     snprintf(path, sizeof path, "%s/blocks", n->folder);
     n->journal = journal_open(n->folder, err);
-    if (!n->journal || !block_store_open(path, &n->blocks, err))
+    if (!n->journal && err->code == ERROR_CONFLICT)
+        error_set(err, ERROR_REFUSED, "stop it first; rondo status asks nodes that run", "the node %s is running", n->name);
+    if (!n->journal || !block_store_open(path, &n->blocks, err)) {
+        journal_close(n->journal);
         return error_at(err, "%s", n->folder);
+    }
     a->count++;
     return true;
 }
@@ -50,11 +54,11 @@ static bool open_nodes(struct archive *a, struct error *err)
     return ok;
 }
 
-static bool open_auditor(struct archive *a, struct error *err)
+static bool open_auditor(struct archive *a, const char *folder, struct error *err)
 {
     char path[4100];
 
-    snprintf(a->auditor.folder, sizeof a->auditor.folder, "%.3900s/audit", a->home);
+    snprintf(a->auditor.folder, sizeof a->auditor.folder, "%.3900s", folder);
     snprintf(path, sizeof path, "%s/blocks", a->auditor.folder);
     uv_loop_init(&a->auditor.loop);
     a->auditor.peers = peer_list_new();
@@ -148,11 +152,19 @@ static bool load_finals(struct archive *a, struct error *err)
     }
 }
 
-bool archive_new(struct archive *a, const char *home, struct error *err)
+bool archive_new_in(struct archive *a, const char *home, const char *folder, struct error *err)
 {
     *a = (struct archive){ .finals = json_array() };
     snprintf(a->home, sizeof a->home, "%s", home);
-    return open_auditor(a, err);
+    return open_auditor(a, folder, err);
+}
+
+bool archive_new(struct archive *a, const char *home, struct error *err)
+{
+    char folder[4100];
+
+    snprintf(folder, sizeof folder, "%.3900s/audit", home);
+    return archive_new_in(a, home, folder, err);
 }
 
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err)
@@ -194,6 +206,12 @@ const json_t *archive_record(const struct archive *a, int64_t round)
 
 /* --- documents and blocks ------------------------------------------------------------------------------------------------- */
 
+void archive_damaged(struct error *err)
+{
+    if (err->code != ERROR_IO && err->code != ERROR_MEMORY && err->code != ERROR_MISSING && err->code != ERROR_CONFLICT)
+        err->code = ERROR_MISMATCH;
+}
+
 bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, struct error *err)
 {
     bool found = false;
@@ -210,10 +228,13 @@ bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, s
         } else if (fault.code != ERROR_MISSING) {
             buffer_free(&copy);
             *err = fault;
-            return error_at(err, "node %s: document %s", a->nodes[i].name, cid_text(id, cid));
+            archive_damaged(err);
+            return error_at(err, "node %s", a->nodes[i].name);
         }
         buffer_free(&copy);
     }
+    if (!found && a->elsewhere)
+        return a->elsewhere->document(a->elsewhere->context, id, bytes, err);
     return found || error_set(err, ERROR_MISSING, NULL, "no node has document %s", cid_text(id, cid));
 }
 
@@ -242,6 +263,9 @@ bool archive_gather(struct archive *a, struct hash id, bool object, struct error
 {
     struct manifest m;
 
+    if (a->elsewhere)
+        return fetch_complete(&a->auditor, &(struct fetch_want){ id, object }, 1, COURSE_OBJECT_LIMIT) ||
+               a->elsewhere->gather(a->elsewhere->context, id, object, err);
     if (!gather_block(a, id, err))
         return false;
     if (!object)

@@ -19,8 +19,16 @@ struct archive_node {
     struct journal *journal; /* NULL when the folder has none */
 };
 
+/* Where to get what no node of the home has. Each gives it into the auditor's store, or false with `err`. */
+struct archive_source {
+    void *context;
+    bool (*document)(void *context, struct hash id, struct buffer *bytes, struct error *err);
+    bool (*gather)(void *context, struct hash id, bool object, struct error *err);
+};
+
 struct archive {
     char home[4000];
+    const struct archive_source *elsewhere; /* borrowed; NULL: what the home lacks is missing */
     struct archive_node *nodes;
     size_t count;
     struct node auditor; /* folder, blocks and peers only: a course can be laid out in it */
@@ -31,14 +39,20 @@ struct archive {
     json_t *opened;              /* what it said when it opened the run: { parameters, tensors } */
 };
 
-/* `run` NULL: the one run of the home (refused when there are several). Errors: missing, mismatch (a damaged document), conflict (a node runs). */
+/* `run` NULL: the one run of the home (refused when there are several). Errors: missing, mismatch (a damaged document or ledger),
+ * conflict (two records of one round), refused (a node runs). What was opened before the error stays open. */
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err);
 /* An empty archive in `home`: a store, and a place to lay a course out in; no nodes. */
 bool archive_new(struct archive *a, const char *home, struct error *err);
+/* The same with the auditor's folder somewhere else. */
+bool archive_new_in(struct archive *a, const char *home, const char *folder, struct error *err);
 void archive_close(struct archive *a);
 
 /* A document's bytes from any node; every copy is checked. */
 bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, struct error *err);
+
+/* What is stored and cannot be read as what it should be is damaged, however the reader put it: the error becomes a mismatch. */
+void archive_damaged(struct error *err);
 
 /* An object into the auditor's store; every node's copy of each block is checked. `object` false: one block. */
 bool archive_gather(struct archive *a, struct hash id, bool object, struct error *err);

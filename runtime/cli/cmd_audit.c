@@ -1,0 +1,99 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "native/base/decimal.h"
+#include "runtime/cli/commands.h"
+#include "runtime/role/audit.h"
+
+static const struct option options[] = {
+    { "quick", NULL, "believe the records' plans and folds instead of computing them again" },
+    { "recompute", "SHARE", "also replay this share of the contributions, step by step (0.1; 1: all)" },
+    { "ledger", "URL", "ask this ledger (default: the file in HOME/ledger)" },
+    { "plain", NULL, "plain HTTP to a ledger on another machine" },
+    { NULL, NULL, NULL },
+};
+
+static void told(void *context, const char *what, int64_t done, int64_t of)
+{
+    const struct invocation *in = context;
+
+    if (in->quiet || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[Kchecking %s", what);
+    if (of)
+        fprintf(stderr, " %lld/%lld", (long long)done, (long long)of);
+    fflush(stderr);
+}
+
+static void print_audit(const json_t *result)
+{
+    json_t *findings = json_object_get(result, "findings"), *each, *count;
+    const char *name;
+    size_t index;
+
+    json_array_foreach(findings, index, each)
+    {
+        printf("FOUND  %s: %s\n", json_string_value(json_object_get(each, "place")),
+               json_string_value(json_object_get(each, "message")));
+    }
+    printf("run     %s\nrounds  %lld%s\nstate   %s\nchecked", json_string_value(json_object_get(result, "run")),
+           (long long)json_integer_value(json_object_get(result, "rounds")),
+           json_is_true(json_object_get(result, "finished")) ? ", finished" : "",
+           json_is_string(json_object_get(result, "state_root")) ? json_string_value(json_object_get(result, "state_root"))
+                                                                 : "-");
+    json_object_foreach(json_object_get(result, "checked"), name, count)
+        printf(" %s=%lld", name, (long long)json_integer_value(count));
+    printf("\n%s\n", json_is_true(json_object_get(result, "ok")) ? "everything holds" : "NOT everything holds");
+}
+
+static int audit_main(struct invocation *in)
+{
+    struct error err = { 0 };
+    struct audit_options audit = { .home = in->home,
+                                   .run = in->argument[0],
+                                   .ledger = option_text(in, "ledger", NULL),
+                                   .plain = option_flag(in, "plain"),
+                                   .quick = option_flag(in, "quick"),
+                                   .threads = in->threads,
+                                   .told = told,
+                                   .context = in };
+    const char *share = option_text(in, "recompute", "0");
+    json_t *result;
+
+    if (!decimal_parse(share, &audit.recompute) || audit.recompute < 0 || audit.recompute > DECIMAL_ONE) {
+        error_set(&err, ERROR_USAGE, NULL, "--recompute %s: a share from 0 to 1 is needed", share);
+        return command_fail(in, &err);
+    }
+    result = audit_run(&audit, &err);
+    if (!in->quiet && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    if (!result)
+        return command_fail(in, &err);
+
+    bool ok = json_is_true(json_object_get(result, "ok"));
+
+    if (in->json) {
+        command_print_json(result);
+    } else {
+        print_audit(result);
+        json_decref(result);
+    }
+    return ok ? EXIT_OK : EXIT_VERDICT;
+}
+
+const struct command command_audit = {
+    "audit",
+    "RUN",
+    "check every signature, record, seed, committee, contribution and payment of a run",
+    "rondo audit RUN --home build/q\nrondo audit RUN --home build/q --recompute 0.1 --json\n"
+    "rondo audit RUN --home /srv/rondo --ledger http://ledger.example:8645",
+    "Needs no node running: everything is read from the nodes' folders in HOME and the ledger, every copy is hashed again, "
+    "every\n"
+    "record is computed again from the documents it names, plans and folds by the scripts themselves. Exit status 1 when "
+    "something\n"
+    "does not hold; each finding names node and file, document or round. What else lies in the folders is not looked at.",
+    options,
+    audit_main,
+};

@@ -1,0 +1,187 @@
+/* Every round's escrow and what was released from it, against the record that settled the round. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/role/audit_internal.h"
+#include "runtime/round/payout.h"
+#include "runtime/round/value.h"
+
+struct paying {
+    struct audit *u;
+    struct ledger_event *events;
+    size_t count;
+    int64_t round;
+    struct ledger_escrow escrow;
+    const json_t *payout; /* of the record that settled the round; NULL: not settled yet */
+    struct error *err;
+};
+
+static bool find(struct paying *p, struct error *fault)
+{
+    error_at(fault, "round %lld: escrow", (long long)p->round);
+    if (audit_find(p->u->findings, fault))
+        return true;
+    *p->err = *fault;
+    return false;
+}
+
+static const json_t *payout_in(const struct audit *u, int64_t round)
+{
+    for (int64_t later = round; archive_record(&u->a, later); later++) {
+        json_t *each;
+        size_t index;
+
+        json_array_foreach(json_object_get(archive_record(&u->a, later), "settled"), index, each)
+        {
+            if (value_integer(each, "round") == round)
+                return each;
+        }
+    }
+    return NULL;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    return address_compare(*(const struct address *)a, *(const struct address *)b);
+}
+
+static bool fits_spec(const struct run_spec *spec, const struct ledger_escrow *e)
+{
+    struct address panel[SPEC_PANEL];
+    size_t count = spec->committee.panel_count;
+
+    for (size_t i = 0; i < count; i++)
+        panel[i] = spec->committee.panel[i].account;
+    qsort(panel, count, sizeof *panel, by_address);
+    return e->amount == spec->payment.per_round && e->threshold == spec->committee.release_threshold && e->panel_count == count &&
+           memcmp(e->panel, panel, count * sizeof *panel) == 0;
+}
+
+/* The release names record r, the payout's root and total. */
+static bool release_fits(struct paying *p)
+{
+    const char *root = value_text(p->payout, "root");
+    struct hash record, payout;
+    char cid[CID_TEXT];
+
+    return value_cid(archive_record(&p->u->a, p->round), cid) && cid_parse(cid, &record, NULL) &&
+           hash_equal(record, p->escrow.record) && strlen(root) == 66 && hash_parse(root + 2, &payout) &&
+           hash_equal(payout, p->escrow.payout) && p->escrow.released == payout_parse(value_text(p->payout, "total"));
+}
+
+/* Σ of what the ledger's events paid from this escrow to an account. */
+static unsigned __int128 paid_to(const struct paying *p, struct address account, size_t *times)
+{
+    unsigned __int128 sum = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        if (p->events[i].kind == LEDGER_EVENT_PAID && hash_equal(p->events[i].id, p->escrow.id) &&
+            address_equal(p->events[i].account, account)) {
+            sum += p->events[i].amount;
+            ++*times;
+        }
+    return sum;
+}
+
+static size_t payments(const struct paying *p)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        count += p->events[i].kind == LEDGER_EVENT_PAID && hash_equal(p->events[i].id, p->escrow.id);
+    return count;
+}
+
+static bool payees_fit(struct paying *p, struct error *fault)
+{
+    json_t *payees = json_object_get(p->payout, "payees"), *payee;
+    size_t index;
+    unsigned __int128 sum = 0;
+
+    json_array_foreach(payees, index, payee)
+    {
+        const char *text = value_text(payee, "account");
+        struct address account;
+        unsigned __int128 due = payout_parse(value_text(payee, "amount"));
+        size_t times = 0;
+
+        if (!address_parse(text, &account) || paid_to(p, account, &times) != due || times != 1)
+            return error_set(fault, ERROR_MISMATCH, NULL, "%s is due %s, the ledger's events say otherwise", text,
+                             value_text(payee, "amount"));
+        sum += due;
+    }
+    if (sum != p->escrow.released || sum > p->escrow.amount)
+        return error_set(fault, ERROR_MISMATCH, NULL, "the payees' sum is not what was released");
+    if (payments(p) != json_array_size(payees))
+        return error_set(fault, ERROR_MISMATCH, NULL, "the ledger paid %zu accounts, the record names %zu", payments(p),
+                         json_array_size(payees));
+    return true;
+}
+
+static bool check_released(struct paying *p)
+{
+    struct error fault = { 0 };
+
+    if (!p->payout)
+        error_set(&fault, ERROR_MISMATCH, NULL, "it is released, but no record settles the round");
+    else if (!release_fits(p))
+        error_set(&fault, ERROR_MISMATCH, NULL,
+                  "what was released is not what the record settles: record, payout or total differ");
+    else if (payees_fit(p, &fault)) {
+        audit_count(p->u->checked, "payouts", 1);
+        return true;
+    }
+    return find(p, &fault);
+}
+
+static bool check_escrow(struct paying *p)
+{
+    struct error fault = { 0 };
+    bool due = p->payout && json_array_size(json_object_get(p->payout, "payees")) > 0;
+
+    if (!fits_spec(&p->u->a.course.spec, &p->escrow)) {
+        error_set(&fault, ERROR_MISMATCH, NULL, "amount, panel or threshold are not those of the spec");
+        return find(p, &fault);
+    }
+    if (p->escrow.status == LEDGER_RELEASED)
+        return check_released(p);
+    if (p->escrow.status == LEDGER_REFUNDED && due) {
+        error_set(&fault, ERROR_MISMATCH, NULL, "it went back to the sponsor, though a record settles the round for %zu payees",
+                  json_array_size(json_object_get(p->payout, "payees")));
+        return find(p, &fault);
+    }
+    audit_count(p->u->checked, due ? "waiting" : "unpaid", 1);
+    return true;
+}
+
+static bool check_round(struct paying *p)
+{
+    const struct audit *u = p->u;
+    struct hash ref = release_round_ref(u->a.course.id, (uint64_t)p->round);
+    struct error fault = { 0 };
+    bool found;
+
+    if (!books_escrow(u->books, u->a.course.spec.account, ref, &p->escrow, &found, p->err))
+        return false;
+    audit_count(u->checked, "escrows", 1);
+    if (found)
+        return check_escrow(p);
+    error_set(&fault, ERROR_MISSING, NULL, "the ledger has no escrow for this round");
+    return find(p, &fault);
+}
+
+bool audit_money(struct audit *u, struct error *err)
+{
+    struct paying p = { .u = u, .err = err };
+    bool ok = books_events(u->books, u->a.course.id, &p.events, &p.count, err);
+
+    audit_count(u->checked, "payouts", 0);
+    for (p.round = 1; ok && p.round <= (int64_t)u->a.course.spec.rounds; p.round++) {
+        audit_tell(u, "payouts", p.round, (int64_t)u->a.course.spec.rounds);
+        p.payout = payout_in(u, p.round);
+        ok = check_round(&p);
+    }
+    free(p.events);
+    return ok;
+}

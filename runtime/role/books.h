@@ -1,0 +1,31 @@
+/* books.h - a ledger as a reader asks it, one question after another: the file of a home, or a URL.
+ *
+ *     struct books *books = books_of_url("http://127.0.0.1:8645", false, err);
+ *     books_block(books, height, &block, err);
+ *
+ * Each call waits for its answer. Of a file everything was verified when it was opened (runtime/ledger/local.h); a URL is believed
+ * as far as its owner is.
+ */
+#ifndef RONDO_ROLE_BOOKS_H
+#define RONDO_ROLE_BOOKS_H
+
+#include "runtime/ledger/local.h"
+
+struct books;
+
+struct books *books_of_file(struct ledger_local *ledger); /* borrowed */
+/* NULL with `err` (syntax, refused: plain HTTP to another machine). */
+struct books *books_of_url(const char *url, bool plain, struct error *err);
+void books_free(struct books *books);
+
+bool books_status(struct books *books, struct ledger_status *status, struct error *err);
+bool books_block(struct books *books, uint64_t height, struct ledger_block *block, struct error *err);
+
+/* `*found` false: nobody funded it. */
+bool books_escrow(struct books *books, struct address sponsor, struct hash ref, struct ledger_escrow *escrow, bool *found,
+                  struct error *err);
+
+/* Every event of a run so far; the caller frees `*events`. */
+bool books_events(struct books *books, struct hash run, struct ledger_event **events, size_t *count, struct error *err);
+
+#endif

@@ -1,0 +1,90 @@
+#!/bin/sh
+# audit.sh: a tiny run holds under audit and replay; one wrong byte of a block, a document or the ledger is found and named.
+set -eu
+cd "$(dirname "$0")/../.."
+rondo=${RONDO_BUILD:-build}/rondo
+[ -f models/pocket/model.safetensors ] || { echo "skipped: no models/pocket/model.safetensors"; exit 77; }
+command -v sqlite3 >/dev/null 2>&1 || command -v python3 >/dev/null 2>&1 || { echo "skipped: needs sqlite3 or python3"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+"$rondo" local tests/end_to_end/tiny.lua --home "$work/home" --quiet --json >"$work/local" || fail "the run itself"
+run=$(sed -n 's/.*"run":"\([a-z0-9]*\)".*/\1/p' "$work/local" | tail -1)
+
+# flip FILE OFFSET: changes one byte.
+flip() {
+    old=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    printf "\\$(printf '%03o' $((old ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+sql() {
+    if command -v sqlite3 >/dev/null 2>&1; then sqlite3 "$1" "$2"; else
+        python3 -c '
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+for row in c.execute(sys.argv[2]): print(*row)
+c.commit()
+c.close()' "$1" "$2"
+    fi
+}
+# holds NAME: audit and replay accept the home.
+holds() {
+    "$rondo" audit "$run" --home "$work/home" --quiet --json >"$work/out" 2>&1 || { cat "$work/out"; fail "$1: audit"; }
+    grep -q '"ok":true' "$work/out" || fail "$1: audit says nothing of ok"
+    "$rondo" replay "$run" 1 --home "$work/home" --quiet --json >"$work/out" 2>&1 || { cat "$work/out"; fail "$1: replay"; }
+    grep -q '"match":true' "$work/out" || fail "$1: replay says nothing of match"
+}
+# breaks HOME WORD: both end with status 1 and name the place.
+breaks() {
+    for what in "audit $run" "replay $run 1"; do
+        status=0
+        # shellcheck disable=SC2086
+        "$rondo" $what --home "$1" --quiet --json >"$work/out" 2>"$work/errors" || status=$?
+        [ "$status" -eq 1 ] || { cat "$work/out" "$work/errors"; fail "$what: status $status, 1 was expected for $2"; }
+        grep -q "$2" "$work/out" || { cat "$work/out" "$work/errors"; fail "$what does not name $2"; }
+    done
+}
+copy() {
+    rm -rf "$work/copy"
+    cp -r "$work/home" "$work/copy"
+}
+
+holds "the run"
+"$rondo" audit "$run" --home "$work/home" --quick --recompute 0.2 --quiet --json >"$work/out" || fail "audit --quick --recompute"
+grep -q '"replayed":2' "$work/out" || { cat "$work/out"; fail "a fifth of nine contributions is two"; }
+
+# What is no block and no document does not matter.
+echo other >"$work/home/nodes/syncer-1/blocks/notes.txt"
+echo other >"$work/home/nodes/syncer-1/documents/notes.txt"
+holds "a file that does not belong"
+
+for node in sponsor syncer-2 trainer-1; do
+    copy
+    block=$(find "$work/copy/nodes/$node/blocks" -name 'b*' | sort | sed -n 3p)
+    flip "$block" 5
+    breaks "$work/copy" "$(basename "$block")"
+done
+
+for node in syncer-3 trainer-2; do
+    copy
+    document=$(find "$work/copy/nodes/$node/documents" -name 'b*' | sort | sed -n 4p)
+    flip "$document" $(($(wc -c <"$document") / 2))
+    breaks "$work/copy" "$(basename "$document")"
+done
+copy
+record=$(grep -l '"type":"record"' "$work"/copy/nodes/syncer-1/documents/b* | sed -n 2p)
+flip "$record" 40
+breaks "$work/copy" "$(basename "$record")"
+
+for column in entropy hash previous root time; do
+    copy
+    height=7
+    if [ $column = time ]; then value="$column + 1"; else value="cast(x'00' || substr($column, 2) as blob)"; fi
+    sql "$work/copy/ledger/ledger.db" "update block set $column = $value where height = $height"
+    breaks "$work/copy" "block $height"
+done
+copy
+place=$(sql "$work/copy/ledger/ledger.db" "select min(height) from entry")
+sql "$work/copy/ledger/ledger.db" "update entry set code = 'range' where height = $place and position = 0"
+breaks "$work/copy" "block $place"
+echo "one wrong byte is always found"
