@@ -56,8 +56,8 @@ bool frame_take(struct buffer *in, json_t **value, struct buffer *bytes, struct 
     return true;
 }
 
-/* True when `size` bytes were read; false with code none at an end before the first. */
-static bool read_all(int fd, void *bytes, size_t size, struct error *err)
+/* True when `size` bytes were read. An end before the first byte of a frame (`first`) is no fault: false with code none. */
+static bool read_all(int fd, void *bytes, size_t size, bool first, struct error *err)
 {
     for (size_t done = 0; done < size;) {
         ssize_t got = read(fd, (char *)bytes + done, size - done);
@@ -66,7 +66,7 @@ static bool read_all(int fd, void *bytes, size_t size, struct error *err)
             continue;
         if (got < 0)
             return error_set(err, ERROR_IO, NULL, "cannot read a frame: %s", strerror(errno));
-        if (got == 0 && done == 0)
+        if (got == 0 && done == 0 && first)
             return false;
         if (got == 0)
             return error_set(err, ERROR_TRUNCATED, NULL, "the other side ended inside a frame");
@@ -81,7 +81,7 @@ bool frame_read(int fd, json_t **value, struct buffer *bytes, struct error *err)
     struct head head;
 
     error_clear(err);
-    if (!read_all(fd, start, sizeof start, err) || !read_head(start, &head, err))
+    if (!read_all(fd, start, sizeof start, true, err) || !read_head(start, &head, err))
         return false;
 
     char *text = malloc((size_t)head.json + 1);
@@ -90,8 +90,8 @@ bool frame_read(int fd, json_t **value, struct buffer *bytes, struct error *err)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a frame");
     buffer_reserve(bytes, (size_t)head.bytes + 1);
 
-    bool ok = read_all(fd, text, head.json, err) &&
-              (head.bytes == 0 || read_all(fd, bytes->bytes + bytes->size, (size_t)head.bytes, err));
+    bool ok = read_all(fd, text, head.json, false, err) &&
+              (head.bytes == 0 || read_all(fd, bytes->bytes + bytes->size, (size_t)head.bytes, false, err));
 
     if (ok) {
         bytes->size += (size_t)head.bytes;
