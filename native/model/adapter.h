@@ -28,4 +28,12 @@ struct adapter {
  * neither an A nor a B), missing (an A without its B, or the reverse), shape (rank), io. */
 bool adapter_write(const char *folder, const struct adapter *adapter, struct error *err);
 
+/* Rank and alpha of a folder's adapter_config.json. Errors: missing, type, range, unsupported (what is no plain LoRA: another peft_type,
+ * rslora, dora). The alpha that is returned is a whole number: others are refused. */
+bool adapter_read_config(const char *folder, unsigned *rank, unsigned *alpha, struct error *err);
+
+/* Fills f32 tensors, named and shaped as for adapter_write, from a folder's adapter_model.safetensors. A pair that the file has not got
+ * becomes 0. Errors: unknown (a tensor of the file that none of these is), shape, non_finite, those of safetensors_open. */
+bool adapter_read(const char *folder, struct tensor *tensors, size_t count, struct error *err);
+
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "native/base/nearest.h"
+#include "runtime/cli/manual.h"
 
 const struct option common_options[] = {
     { "help", NULL, "this page" },
@@ -70,7 +71,9 @@ static void general_help(FILE *out)
           out);
     for (size_t i = 0; commands[i]; i++)
         fprintf(out, "  %-18s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n`rondo COMMAND --help` tells more. `rondo --version` prints the version and the kernel class.\n", out);
+    fputs("\n`rondo COMMAND --help` tells more. `rondo --version` prints the version and the kernel class,\n"
+          "`rondo --generate man` a manual page, `rondo --generate complete-bash` completion for bash.\n",
+          out);
 }
 
 static int usage(const struct command *c, const char *format, const char *word, const char *near)
@@ -220,24 +223,66 @@ static int read_common(struct invocation *in)
     return -1;
 }
 
+/* A group such as `script` by itself, or a misspelt word: the nearest command by its two words, or by the first. */
+static int unknown_command(int argc, char **argv)
+{
+    const char *names[128];
+    char typed[128], group[400] = "";
+    size_t count = 0, size = strlen(argv[1]);
+
+    for (size_t i = 0; commands[i]; i++) {
+        const char *name = commands[i]->name;
+
+        names[count++] = name;
+        if (strncmp(name, argv[1], size) == 0 && name[size] == ' ')
+            snprintf(group + strlen(group), sizeof group - strlen(group), "%s%s", group[0] ? ", " : "", name + size + 1);
+    }
+    snprintf(typed, sizeof typed, "%.60s%s%.60s", argv[1], argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+
+    const char *near = nearest_name(typed, names, count);
+
+    if (!near)
+        near = nearest_name(argv[1], names, count);
+    if (group[0] && (argc < 3 || !near)) {
+        fprintf(stderr, "rondo: %s takes one of: %s\nTry: rondo --help\n", argv[1], group);
+        return EXIT_USAGE;
+    }
+    return usage(NULL, "unknown command %s", near && strchr(near, ' ') ? typed : argv[1], near);
+}
+
+/* `rondo --generate KIND`, `rondo help [COMMAND]`, or neither: -1. */
+static int about_itself(int argc, char **argv)
+{
+    static const char *const kinds[] = { "man", "complete-bash" };
+    const struct command *c;
+    int words = 0;
+
+    if (strcmp(argv[1], "--generate") == 0)
+        return argc == 3 && manual_print(stdout, argv[2])
+                   ? EXIT_OK
+                   : usage(NULL, "--generate takes man or complete-bash, not %s", argc > 2 ? argv[2] : "nothing",
+                           argc > 2 ? nearest_name(argv[2], kinds, 2) : NULL);
+    if (argc > 2 && strcmp(argv[1], "help") == 0 && (c = find_command(argc - 2, argv + 2, &words))) {
+        command_help(stdout, c);
+        return EXIT_OK;
+    }
+    return -1;
+}
+
 int command_main(int argc, char **argv)
 {
     struct invocation in = { 0 };
-    int words = 0;
+    int words = 0, told = argc < 2 ? -1 : about_itself(argc, argv);
 
+    if (told >= 0)
+        return told;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         general_help(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;
     }
     in.command = find_command(argc - 1, argv + 1, &words);
-    if (!in.command) {
-        const char *names[64];
-        size_t count = 0;
-
-        for (size_t i = 0; commands[i]; i++)
-            names[count++] = commands[i]->name;
-        return usage(NULL, "unknown command %s", argv[1], nearest_name(argv[1], names, count));
-    }
+    if (!in.command)
+        return unknown_command(argc, argv);
 
     int status = read_words(&in, argc - 1 - words, argv + 1 + words);
 

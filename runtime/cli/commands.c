@@ -1,10 +1,20 @@
 #include "runtime/cli/commands.h"
 
+/* In the order of the help; one a line, so that additions do not collide. */
+/* clang-format off */
 const struct command *const commands[] = {
     &command_local,
     &command_fit,
     &command_replay,
     &command_audit,
+    &command_script_check,
+    &command_script_describe,
+    &command_script_try,
+    &command_data_check,
+    &command_data_preview,
+    &command_model_inspect,
+    &command_eval,
+    &command_sample,
     &command_trainer,
     &command_syncer,
     &command_sponsor,
@@ -12,5 +22,7 @@ const struct command *const commands[] = {
     &command_key_new,
     &command_key_show,
     &command_doctor,
+    &command_lua,
     NULL,
 };
+/* clang-format on */

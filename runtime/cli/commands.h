@@ -4,7 +4,25 @@
 
 #include "runtime/cli/command.h"
 
-extern const struct command command_audit, command_doctor, command_fit, command_key_new, command_key_show, command_ledger, command_local,
-    command_replay, command_sponsor, command_syncer, command_trainer;
+extern const struct command command_audit;
+extern const struct command command_data_check;
+extern const struct command command_data_preview;
+extern const struct command command_doctor;
+extern const struct command command_eval;
+extern const struct command command_fit;
+extern const struct command command_key_new;
+extern const struct command command_key_show;
+extern const struct command command_ledger;
+extern const struct command command_local;
+extern const struct command command_lua;
+extern const struct command command_model_inspect;
+extern const struct command command_replay;
+extern const struct command command_sample;
+extern const struct command command_script_check;
+extern const struct command command_script_describe;
+extern const struct command command_script_try;
+extern const struct command command_sponsor;
+extern const struct command command_syncer;
+extern const struct command command_trainer;
 
 #endif

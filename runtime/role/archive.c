@@ -333,17 +333,20 @@ static bool gather_course(struct archive *a, struct error *err)
 
 bool archive_worker(struct archive *a, unsigned threads, struct error *err)
 {
+    return a->worker || (gather_course(a, err) && archive_start(a, json_incref(a->course.open), threads, err));
+}
+
+bool archive_start(struct archive *a, json_t *open, unsigned threads, struct error *err)
+{
     struct worker_options options = { .blocks = a->auditor.blocks.folder, .threads = threads };
     struct waiting w = { .archive = a, .err = err };
 
-    if (a->worker)
-        return true;
-    if (!gather_course(a, err))
-        return false;
     a->worker = worker_new(&a->auditor.loop, &options, err);
-    if (!a->worker)
+    if (!a->worker) {
+        json_decref(open);
         return false;
-    worker_open(a->worker, json_incref(a->course.open), job_done, &w);
+    }
+    worker_open(a->worker, open, job_done, &w);
     while (!w.done)
         uv_run(&a->auditor.loop, UV_RUN_DEFAULT);
     a->opened = w.result;

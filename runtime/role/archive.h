@@ -59,6 +59,8 @@ bool archive_gather(struct archive *a, struct hash id, bool object, struct error
 
 /* Starts a worker with the run open in it. */
 bool archive_worker(struct archive *a, unsigned threads, struct error *err);
+/* The same with an open job of one's own. Takes the reference. */
+bool archive_start(struct archive *a, json_t *open, unsigned threads, struct error *err);
 
 /* Runs one job to its end. New reference; NULL with `err`. Takes the reference of `job`. */
 json_t *archive_job(struct archive *a, json_t *job, worker_progress *progress, void *context, struct error *err);

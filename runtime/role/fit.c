@@ -13,9 +13,10 @@
 
 struct fit {
     const struct fit_options *options;
-    struct archive a;                /* its store, course and worker; no nodes */
-    json_t *draft, *network, *state; /* state: { hash, run, outer, state, first, rounds } */
-    char did[DID_TEXT];
+    struct archive a;                 /* its store, course and worker; no nodes */
+    json_t *draft, *network, *state;  /* state: { hash, run, outer, state, first, rounds } */
+    char did[FIT_TRAINERS][DID_TEXT]; /* `trainers`, ascending */
+    size_t trainers, trainer;         /* `trainer`: the one that trains now */
     int64_t round;
     bool bar;
 };
@@ -24,6 +25,12 @@ static void told(void *context, json_t *progress)
 {
     struct fit *f = context;
 
+    if (f->options->step) {
+        json_object_set_new(progress, "round", json_integer((json_int_t)f->round));
+        json_object_set_new(progress, "trainer", json_integer((json_int_t)f->trainer + 1));
+        f->options->step(f->options->context, progress);
+        return;
+    }
     if (f->options->quiet || !isatty(STDERR_FILENO))
         return;
     if (json_object_get(progress, "steps"))
@@ -39,7 +46,7 @@ static void told(void *context, json_t *progress)
 
 static void say_round(struct fit *f, const json_t *line)
 {
-    if (f->options->quiet)
+    if (f->options->quiet || f->options->step)
         return;
     fprintf(stderr, "%sround %lld  loss %.4f  %lld tokens\n", f->bar ? "\r\033[K" : "",
             (long long)document_integer(line, "round"), json_real_value(json_object_get(line, "loss")),
@@ -56,7 +63,36 @@ static void alone(struct fit *f, json_t *panel)
     json_object_set_new(committee, "threshold", json_integer(1));
     json_object_set_new(committee, "release_threshold", json_integer(1));
     json_object_set(committee, "panel", panel);
-    json_object_set_new(quorum, "trainers", json_integer(1));
+    json_object_set_new(quorum, "trainers", json_integer((json_int_t)f->trainers));
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The trainers' names, in the order in which a fold takes them. New reference. */
+static json_t *name_trainers(struct fit *f)
+{
+    json_t *allowed = json_array();
+
+    f->trainers = f->options->trainers ? f->options->trainers : 1;
+    for (size_t i = 0; i < f->trainers; i++) {
+        struct key_pair keys;
+        char label[32];
+
+        snprintf(label, sizeof label, i ? "trainer-%zu" : "trainer", i + 1);
+        key_pair_derive(f->options->seed, label, &keys);
+
+        struct public_key key = public_key_of(&keys.identity);
+
+        did_text(&key, f->did[i]);
+        key_pair_wipe(&keys);
+    }
+    qsort(f->did, f->trainers, sizeof f->did[0], by_text);
+    for (size_t i = 0; i < f->trainers; i++)
+        json_array_append_new(allowed, json_string(f->did[i]));
+    return allowed;
 }
 
 static bool make_run(struct fit *f, struct error *err)
@@ -70,11 +106,11 @@ static bool make_run(struct fit *f, struct error *err)
 
     key_pair_derive(f->options->seed, "trainer", &keys);
     key_pair_derive(f->options->seed, "member", &other);
-    struct public_key key = public_key_of(&keys.identity), absent = public_key_of(&other.identity);
+    struct public_key absent = public_key_of(&other.identity);
 
-    did_text(&key, f->did);
-    panel = json_pack("[{s:s, s:s}]", "did", did_text(&absent, member), "account", address_text(account_address(&other.account), account));
-    allowed = json_pack("[s]", f->did);
+    panel = json_pack("[{s:s, s:s}]", "did", did_text(&absent, member), "account",
+                      address_text(account_address(&other.account), account));
+    allowed = name_trainers(f);
     alone(f, panel);
 
     struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
@@ -135,54 +171,97 @@ static bool load(struct fit *f, struct error *err)
 
 static json_t *plan_of(struct fit *f, struct error *err)
 {
-    json_t *answer = archive_job(
-        &f->a, json_pack("{s:s, s:{s:I, s:i, s:n}}", "job", "plan", "request", "round", (json_int_t)f->round, "peers", 1, "last"),
-        NULL, NULL, err);
+    json_t *answer = archive_job(&f->a,
+                                 json_pack("{s:s, s:{s:I, s:i, s:n}}", "job", "plan", "request", "round", (json_int_t)f->round,
+                                           "peers", (int)f->trainers, "last"),
+                                 NULL, NULL, err);
     json_t *plan = json_incref(json_object_get(answer, "plan"));
 
     json_decref(answer);
     return plan;
 }
 
-/* The assignment of a run whose only trainer has every shard. */
-static json_t *context_of(struct fit *f, json_t *plan)
+/* The assignment of trainer t: every shard, or every so manyth one. */
+static json_t *context_of(struct fit *f, json_t *plan, size_t t, json_t *cids)
 {
     struct hash seed = seed_of(f->a.course.run, (uint64_t)f->round, f->options->seed, strlen(f->options->seed));
     char hex[HASH_TEXT];
     json_t *shards = json_array();
 
-    for (size_t i = 0; i < json_array_size(f->a.course.shards); i++)
+    for (size_t i = t; i < json_array_size(f->a.course.shards); i += f->trainers) {
         json_array_append_new(shards, json_integer((json_int_t)i));
+        json_array_append(cids, json_array_get(f->a.course.shards, i));
+    }
     return json_pack("{s:s, s:I, s:s, s:s, s:o, s:i, s:O, s:O, s:O, s:[]}", "run", f->a.course.run, "round", (json_int_t)f->round,
-                     "did", f->did, "seed", hash_hex(seed, hex), "shards", shards, "weight", 1, "plan", plan, "outer",
+                     "did", f->did[t], "seed", hash_hex(seed, hex), "shards", shards, "weight", 1, "plan", plan, "outer",
                      json_object_get(f->state, "outer"), "state", json_object_get(f->state, "state"), "probes");
 }
 
-static json_t *fold(struct fit *f, json_t *plan, json_t *trained, struct error *err)
+/* What each trainer's contribution would say. New reference; NULL with `err`. */
+static json_t *train_all(struct fit *f, json_t *plan, struct error *err)
 {
+    json_t *all = json_array();
+
+    for (f->trainer = 0; f->trainer < f->trainers; f->trainer++) {
+        json_t *cids = json_array(), *context = context_of(f, plan, f->trainer, cids);
+        json_t *trained = archive_job(&f->a,
+                                      json_pack("{s:s, s:b, s:o, s:o}", "job", "train", "every", f->options->step != NULL,
+                                                "context", context, "shards", cids),
+                                      told, f, err);
+
+        if (!trained) {
+            json_decref(all);
+            return NULL;
+        }
+        json_array_append_new(all, trained);
+    }
+    return all;
+}
+
+static json_t *fold(struct fit *f, json_t *plan, json_t *all, struct error *err)
+{
+    json_t *contributions = json_array(), *payloads = json_object(), *each;
+    size_t i;
+
+    json_array_foreach(all, i, each)
+    {
+        json_t *payload = json_object_get(each, "payload");
+
+        json_array_append_new(contributions, json_pack("{s:O, s:s, s:i}", "cid", payload, "did", f->did[i], "weight", 1));
+        json_object_set(payloads, json_string_value(payload), payload);
+    }
     return archive_job(&f->a,
-                       json_pack("{s:s, s:{s:s, s:s, s:O, s:[{s:I, s:O, s:[{s:O, s:s, s:i}]}]}, s:{s:O}}", "job", "fold",
-                                 "request", "kind", "fold", "run", f->a.course.run, "from", json_object_get(f->state, "outer"),
-                                 "rounds", "round", (json_int_t)f->round, "plan", plan, "contributions", "cid",
-                                 json_object_get(trained, "payload"), "did", f->did, "weight", 1, "payloads",
-                                 json_string_value(json_object_get(trained, "payload")), json_object_get(trained, "payload")),
+                       json_pack("{s:s, s:{s:s, s:s, s:O, s:[{s:I, s:O, s:o}]}, s:o}", "job", "fold", "request", "kind", "fold",
+                                 "run", f->a.course.run, "from", json_object_get(f->state, "outer"), "rounds", "round",
+                                 (json_int_t)f->round, "plan", plan, "contributions", contributions, "payloads", payloads),
                        NULL, NULL, err);
+}
+
+/* The round as it is told: the mean loss, and the tokens of all. */
+static json_t *line_of(const struct fit *f, json_t *all, const json_t *step)
+{
+    double loss = 0;
+    json_int_t tokens = 0;
+    json_t *each;
+    size_t i;
+
+    json_array_foreach(all, i, each)
+    {
+        loss += (double)document_float(json_object_get(each, "loss"));
+        tokens += json_integer_value(json_object_get(each, "tokens"));
+    }
+    return json_pack("{s:I, s:f, s:I, s:O}", "round", (json_int_t)f->round, "loss", loss / (double)f->trainers, "tokens", tokens,
+                     "state_root", json_object_get(step, "state"));
 }
 
 static bool one_round(struct fit *f, struct error *err)
 {
-    json_t *plan = plan_of(f, err), *context = plan ? context_of(f, plan) : NULL, *trained = NULL, *folded = NULL, *step, *line;
+    json_t *plan = plan_of(f, err), *all = plan ? train_all(f, plan, err) : NULL, *folded = all ? fold(f, plan, all, err) : NULL,
+           *step, *line;
 
-    if (context)
-        trained = archive_job(
-            &f->a, json_pack("{s:s, s:O, s:O}", "job", "train", "context", context, "shards", f->a.course.shards), told, f, err);
-    if (trained)
-        folded = fold(f, plan, trained, err);
     if (folded) {
         step = json_array_get(json_object_get(folded, "steps"), 0);
-        line = json_pack("{s:I, s:f, s:O, s:O}", "round", (json_int_t)f->round, "loss",
-                         (double)document_float(json_object_get(trained, "loss")), "tokens", json_object_get(trained, "tokens"),
-                         "state_root", json_object_get(step, "state"));
+        line = line_of(f, all, step);
         say_round(f, line);
         json_array_append_new(json_object_get(f->state, "rounds"), line);
         json_object_set(f->state, "outer", json_object_get(step, "outer"));
@@ -191,8 +270,7 @@ static bool one_round(struct fit *f, struct error *err)
     bool ok = folded && save(f, err);
 
     json_decref(plan);
-    json_decref(context);
-    json_decref(trained);
+    json_decref(all);
     json_decref(folded);
     return ok || error_at(err, "round %lld", (long long)f->round);
 }
@@ -240,7 +318,9 @@ json_t *fit_run(const struct fit_options *options, struct error *err)
 {
     struct fit f = { .options = options };
     char scripts[4096];
-    json_t *run = sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err), *result = NULL;
+    json_t *run = options->run ? json_incref(options->run)
+                               : sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err),
+           *result = NULL;
     int64_t last;
     bool ok = run && archive_new(&f.a, options->home, err);
 

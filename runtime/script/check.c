@@ -111,7 +111,7 @@ static void name_graphs(json_t *meta, json_t **names)
     json_array_foreach(calls, i, call)
     {
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-            if ((at = json_object_get(call, parts[k])) && json_object_size(*names) < 64) {
+            if (json_is_integer(at = json_object_get(call, parts[k])) && json_object_size(*names) < 64) {
                 json_t *of = json_object_get(call, "params");
                 const char *who =
                     of ? json_string_value(json_array_get(of, 0)) : json_string_value(json_object_get(call, "name"));

@@ -164,10 +164,11 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
             json_array_append_new(out->probes, probe_make(r, i, leaf->loss));
             probe++;
         }
-        if (to && (seconds() - told > 0.25 || i + 1 == r->steps)) {
+        if (to && (to->every || seconds() - told > 0.25 || i + 1 == r->steps)) {
             told = seconds();
-            json_t *report = json_pack("{s:I, s:I, s:f, s:f}", "step", (json_int_t)(i + 1), "steps", (json_int_t)r->steps, "loss",
-                                       (double)leaf->loss, "tokens_per_second", (double)out->tokens / (told - began + 1e-9));
+            json_t *report = json_pack("{s:I, s:I, s:f, s:f, s:o}", "step", (json_int_t)(i + 1), "steps", (json_int_t)r->steps,
+                                       "loss", (double)leaf->loss, "tokens_per_second",
+                                       (double)out->tokens / (told - began + 1e-9), "metrics", training_metrics(&r->training));
 
             to->report(to->context, report);
             json_decref(report);

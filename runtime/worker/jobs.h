@@ -8,6 +8,9 @@
  *     fold     { request, payloads }               runtime/round/fold.h
  *     evaluate { outer, shards: [CID], rows }      { loss, tool_call_accuracy, rows, tokens }
  *     adapter  { outer, folder }                   writes the trained tensors for PEFT
+ *     sample   runtime/worker/sampling.h           text that goes on from a prompt
+ *
+ * A job with `every: true` reports each step.
  */
 #ifndef RONDO_WORKER_JOBS_H
 #define RONDO_WORKER_JOBS_H
@@ -18,6 +21,7 @@
 struct job_reporter {
     void (*report)(void *context, json_t *value);
     void *context;
+    bool every; /* each step, rather than a few a second */
 };
 
 json_t *job_plan(struct session *s, const json_t *job, struct error *err);

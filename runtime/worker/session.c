@@ -294,10 +294,12 @@ static bool make_step(struct session *s, struct session_step *step, struct error
     };
     json_t *axes;
 
-    if (!trace_model(s, step->rows, step->time, !step->evaluation, &step->model, err))
+    if (!trace_model(s, step->rows, step->time, step->use == SESSION_TRAIN, &step->model, err))
         return error_at(err, "model");
-    if (step->evaluation) {
+    if (step->use == SESSION_EVALUATE) {
         step->graph = step_evaluation_graph(&step->model, err);
+    } else if (step->use == SESSION_SAMPLE) {
+        step->graph = step_sampling_graph(&step->model, err);
     } else {
         axes = json_object_get(step->model.meta, "axes");
 
@@ -316,13 +318,13 @@ static bool make_step(struct session *s, struct session_step *step, struct error
     return step->executor != NULL;
 }
 
-const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip,
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err)
 {
     for (size_t i = 0; i < s->step_count; i++) {
         struct session_step *step = s->steps[i];
 
-        if (step->rows == rows && step->time == time && step->evaluation == evaluation && step->clip == clip)
+        if (step->rows == rows && step->time == time && step->use == use && step->clip == clip)
             return step;
     }
 
@@ -330,7 +332,7 @@ const struct session_step *session_step(struct session *s, int64_t rows, int64_t
 
     step->rows = rows;
     step->time = time;
-    step->evaluation = evaluation;
+    step->use = use;
     step->clip = clip;
     if (!make_step(s, step, err)) {
         step_free(step);

@@ -32,10 +32,13 @@ struct session_shard {
     bool stream;
 };
 
+/* What a shape's graph is for: an inner step, log-probabilities of given text, logits of the next token. */
+enum session_use { SESSION_TRAIN, SESSION_EVALUATE, SESSION_SAMPLE };
+
 /* The executor of one shape; `shape.graph` names its inputs. */
 struct session_step {
     int64_t rows, time;
-    bool evaluation;
+    enum session_use use;
     double clip;
     struct script_trace model, objective;
     struct graph *graph;
@@ -82,7 +85,7 @@ void session_free(struct session *s);
 const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err);
 
 /* The executor for this shape; made at the first call. Borrowed. */
-const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, bool evaluation, double clip,
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err);
 
 /* The run's first trained values: of the model's file where it has them, else drawn from the run id. */

@@ -209,9 +209,9 @@ static bool sum_all(struct build *b, uint32_t x, uint32_t *sum)
 
     for (unsigned i = 0; i < n->rank; i++)
         axes[i] = (struct graph_word){ graph_text(b->g, n->axis[i].name), 0 };
-    return graph_add(b->g,
-                     &(struct graph_request){ .op = OPERATOR_SUM, .inputs = &x, .input_count = 1, .axes = axes, .axes_count = n->rank }, sum,
-                     b->err);
+    return graph_add(
+        b->g, &(struct graph_request){ .op = OPERATOR_SUM, .inputs = &x, .input_count = 1, .axes = axes, .axes_count = n->rank },
+        sum, b->err);
 }
 
 /* norm = √ Σ over parameters of Σ g²; g ← g · clip / max(norm, clip). */
@@ -222,8 +222,7 @@ static bool add_clip(struct build *b, uint32_t *gradients)
     for (size_t i = 0; i < b->parts->layout->count; i++) {
         uint32_t square, sum;
 
-        if (!graph_unary(b->g, OPERATOR_SQUARE, gradients[i], &square, b->err) ||
-            !sum_all(b, square, &sum) ||
+        if (!graph_unary(b->g, OPERATOR_SQUARE, gradients[i], &square, b->err) || !sum_all(b, square, &sum) ||
             (total != GRAPH_NONE && !graph_binary(b->g, OPERATOR_ADD, total, sum, &sum, b->err)))
             return false;
         total = sum;
@@ -362,6 +361,15 @@ struct graph *step_evaluation_graph(const struct script_trace *model, struct err
               shift(&b, ids, -1, &next) && graph_binary(b.g, OPERATOR_EQ, best, next, &equal, err) &&
               shift(&b, equal, 1, &moved) && rename_axis(&b, moved, "row", "batch", &named) &&
               graph_output(b.g, "logprobs", logprobs, err) && graph_output(b.g, "best", named, err);
+
+    return finish(&b, ok);
+}
+
+struct graph *step_sampling_graph(const struct script_trace *model, struct error *err)
+{
+    struct build b = { .g = graph_new(NULL), .err = err };
+    uint32_t logits, ids;
+    bool ok = add_model(&b, model, &logits, &ids) && graph_output(b.g, "logits", logits, err);
 
     return finish(&b, ok);
 }

@@ -34,4 +34,7 @@ struct graph *step_graph(const struct step_parts *parts, struct error *err);
  * given the tokens before it; at t = 0 both are 0. */
 struct graph *step_evaluation_graph(const struct script_trace *model, struct error *err);
 
+/* For generation: output `logits` [row time vocab], of the token after each place. */
+struct graph *step_sampling_graph(const struct script_trace *model, struct error *err);
+
 #endif

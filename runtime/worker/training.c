@@ -22,9 +22,8 @@ void training_free(struct training *t)
     *t = (struct training){ 0 };
 }
 
-/* Where an input's data lies; a field of the batch is named in *field instead. */
-static bool bind_input(struct session *s, const float *values, const char *name, const void **data, const char **field,
-                       struct error *err)
+bool training_input(struct session *s, const float *values, const char *name, const void **data, const char **field,
+                    struct error *err)
 {
     static const char *const model_fields[] = { "ids", "position", "segment", "real" };
     long place = layout_find(&s->layout, name);
@@ -64,7 +63,7 @@ static bool bind_step(struct training *t, const struct session_step *step, struc
             b->inputs[i] = &t->progress;
         else if (strncmp(name, "s.", 2) == 0)
             b->inputs[i] = states_find(&t->states, name);
-        else if (!bind_input(t->session, t->values, name, &b->inputs[i], &b->fields[i], err))
+        else if (!training_input(t->session, t->values, name, &b->inputs[i], &b->fields[i], err))
             return false;
     }
     for (uint32_t i = 0; i < g->output_count; i++) {
@@ -90,7 +89,7 @@ static struct training_bound *find_bound(struct training *t, int64_t rows, int64
         if (t->bound[i].step->rows == rows && t->bound[i].step->time == time)
             return &t->bound[i];
 
-    const struct session_step *step = session_step(t->session, rows, time, false, t->clip, err);
+    const struct session_step *step = session_step(t->session, rows, time, SESSION_TRAIN, t->clip, err);
 
     if (!step)
         return NULL;
@@ -114,6 +113,7 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
 
     if (!b)
         return false;
+    t->last = (size_t)(b - t->bound);
     fill_fields(b, batch);
     t->lr = (float)lr;
     t->progress = (float)progress;
@@ -127,6 +127,25 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
     }
     t->random.step++;
     return true;
+}
+
+json_t *training_metrics(const struct training *t)
+{
+    json_t *metrics = json_object();
+
+    if (t->bound_count == 0)
+        return metrics;
+
+    const struct training_bound *b = &t->bound[t->last];
+    const struct graph *g = b->step->graph;
+
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        const char *name = graph_text(g, g->outputs[i].name);
+
+        if (strncmp(name, "metric.", 7) == 0) /* json_real refuses what is not finite: such a metric is left out */
+            json_object_set_new(metrics, name + 7, json_real((double)b->spare[i]));
+    }
+    return metrics;
 }
 
 struct hash training_root(const struct training *t)
@@ -168,7 +187,7 @@ struct hash batch_root(const struct batch *b)
 bool evaluate_batch(struct session *s, const float *values, const struct batch *b, struct evaluation *sum, bool *row_exact,
                     struct error *err)
 {
-    const struct session_step *step = session_step(s, b->rows, b->time, true, 0, err);
+    const struct session_step *step = session_step(s, b->rows, b->time, SESSION_EVALUATE, 0, err);
 
     if (!step)
         return false;
@@ -182,7 +201,7 @@ bool evaluate_batch(struct session *s, const float *values, const struct batch *
     for (uint32_t i = 0; ok && i < g->bound_count; i++) {
         const char *field;
 
-        ok = bind_input(s, values, graph_text(g, g->nodes[g->bound[i]].name), &inputs[i], &field, err);
+        ok = training_input(s, values, graph_text(g, g->nodes[g->bound[i]].name), &inputs[i], &field, err);
         if (field)
             inputs[i] = batch_field(b, field);
     }

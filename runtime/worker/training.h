@@ -16,7 +16,7 @@ struct training_bound {
     const void **inputs; /* NULL where a batch field goes */
     const char **fields; /* the name of that field in the batch */
     void **outputs;
-    float *spare; /* one float an output: metrics, which nobody reads here */
+    float *spare; /* one float an output: metrics, for training_metrics */
 };
 
 struct training {
@@ -25,7 +25,7 @@ struct training {
     double clip;
     struct states states;
     struct training_bound *bound;
-    size_t bound_count;
+    size_t bound_count, last;      /* `last`: the one of the last step */
     struct executor_random random; /* the caller sets seed and round; step is counted */
     float lr, progress, loss, norm;
 };
@@ -36,11 +36,19 @@ void training_free(struct training *t);
 /* One step. Errors: non_finite (the loss: "step 12: the loss is not finite"), those of tracing a new shape. */
 bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err);
 
+/* What the objective called `metric` in the last step, by name; for people. New reference. */
+json_t *training_metrics(const struct training *t);
+
 /* State root over values and optimiser state. */
 struct hash training_root(const struct training *t);
 
 /* State root of a batch's arrays. */
 struct hash batch_root(const struct batch *b);
+
+/* Where the data of a graph's input lies: a trained value or a weight in *data; or, with *data NULL, the name of a batch field in
+ * *field. Errors: missing (no such parameter). */
+bool training_input(struct session *s, const float *values, const char *name, const void **data, const char **field,
+                    struct error *err);
 
 /* Loss over evaluation rows: sums of -logprob over trained tokens, and rows whose every trained token is the arg max. */
 struct evaluation {

@@ -13,6 +13,7 @@
 #include "runtime/worker/folding.h"
 #include "runtime/worker/frame.h"
 #include "runtime/worker/jobs.h"
+#include "runtime/worker/sampling.h"
 
 struct serving {
     struct block_store blocks;
@@ -46,7 +47,7 @@ static json_t *open_session(struct serving *w, json_t *job, struct error *err)
 static json_t *perform(struct serving *w, json_t *job, struct error *err)
 {
     const char *name = json_string_value(json_object_get(job, "job"));
-    struct job_reporter to = { report, w };
+    struct job_reporter to = { report, w, json_is_true(json_object_get(job, "every")) };
     struct session *s = w->session;
 
     if (!name) {
@@ -75,6 +76,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_evaluate(s, job, &to, err);
     if (strcmp(name, "adapter") == 0)
         return job_adapter(s, job, err);
+    if (strcmp(name, "sample") == 0)
+        return job_sample(s, job, &to, err);
     error_set(err, ERROR_UNKNOWN, NULL, "no job %s", name);
     return NULL;
 }

@@ -1,0 +1,146 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "runtime/cli/commands.h"
+#include "runtime/role/archive.h"
+#include "runtime/role/sponsor.h"
+
+static void told(void *context, json_t *progress)
+{
+    const struct invocation *in = context;
+
+    if (in->quiet || !isatty(STDERR_FILENO) || !json_object_get(progress, "evaluated"))
+        return;
+    fprintf(stderr, "\r\033[Kheld-out row %lld", (long long)json_integer_value(json_object_get(progress, "evaluated")));
+    fflush(stderr);
+}
+
+/* What is measured: the data of --data, else of the run file. */
+struct measure {
+    json_t *run; /* of the run file, or NULL */
+    const char *data;
+    int64_t rows; /* at most; 0: all */
+};
+
+static bool choose_data(const struct invocation *in, struct measure *m, struct error *err)
+{
+    char scripts[4096];
+    json_t *eval = NULL;
+
+    if (in->arguments > 0) {
+        m->run = sponsor_read_run_file(in->argument[0], sponsor_scripts_folder(scripts), err);
+        if (!m->run)
+            return false;
+        eval = json_object_get(json_object_get(m->run, "network"), "eval");
+    }
+    m->data = option_text(in, "data", document_text(eval, "data"));
+    m->rows = option_flag(in, "data") || !eval ? 0 : document_integer(eval, "rows");
+    if (!m->data)
+        return error_set(err, ERROR_USAGE, "--data FILE, or a run file whose network.eval names it", "no held-out data is named");
+    return option_integer(in, "rows", 1, INT64_MAX, &m->rows, err);
+}
+
+static json_t *evaluate(struct invocation *in, struct archive *a, const struct measure *m, const char *outer, struct error *err)
+{
+    struct hash state, rows_id;
+    uint64_t rows;
+    char cid[CID_TEXT];
+
+    if (!outer) {
+        error_set(err, ERROR_MISSING, NULL, "the record names no state");
+        return NULL;
+    }
+    if (!cid_parse(outer, &state, err) || (!block_has(&a->auditor.blocks, state) && !archive_gather(a, state, true, err)) ||
+        !sponsor_put_rows(&a->auditor.blocks, m->data, &rows_id, &rows, err))
+        return NULL;
+    return archive_job(a,
+                       json_pack("{s:s, s:s, s:[s], s:I}", "job", "evaluate", "outer", outer, "shards", cid_text(rows_id, cid),
+                                 "rows", (json_int_t)m->rows),
+                       told, in, err);
+}
+
+/* { run, round, before?, after }. */
+static json_t *measure_run(struct invocation *in, struct archive *a, const struct measure *m, struct error *err)
+{
+    size_t last = json_array_size(a->finals);
+    json_t *genesis = NULL, *before = NULL, *after = NULL, *result = NULL;
+
+    if (last == 0) {
+        error_set(err, ERROR_MISSING, "let it run first", "run %s has no decided round", a->course.run);
+        return NULL;
+    }
+    if (!archive_worker(a, in->threads, err) ||
+        !(genesis = archive_job(a, json_pack("{s:s}", "job", "genesis"), NULL, NULL, err)))
+        return NULL;
+    if (!option_flag(in, "before") || (before = evaluate(in, a, m, document_text(genesis, "outer"), err)))
+        after = evaluate(in, a, m, document_text(archive_record(a, (int64_t)last - 1), "outer"), err);
+    if (after)
+        result = json_pack("{s:s, s:I, s:s, s:O*, s:O}", "run", a->course.run, "round", (json_int_t)last - 1, "data", m->data,
+                           "before", before, "after", after);
+    json_decref(genesis);
+    json_decref(before);
+    json_decref(after);
+    return result;
+}
+
+static void print_row(const char *title, const json_t *eval)
+{
+    const json_t *accuracy = json_object_get(eval, "tool_call_accuracy");
+    char text[32] = "none";
+
+    if (!eval)
+        return;
+    if (json_is_number(accuracy))
+        snprintf(text, sizeof text, "%.3f", json_number_value(accuracy));
+    printf("%-8s %10.4f %20s %8lld %8lld\n", title, json_number_value(json_object_get(eval, "loss")), text,
+           (long long)json_integer_value(json_object_get(eval, "calls")),
+           (long long)json_integer_value(json_object_get(eval, "rows")));
+}
+
+static int eval_main(struct invocation *in)
+{
+    struct archive a = { 0 };
+    struct error err = { 0 };
+    struct measure m = { 0 };
+    json_t *result = NULL;
+
+    if (choose_data(in, &m, &err)) {
+        if (archive_open(&a, in->home, option_text(in, "run", NULL), &err))
+            result = measure_run(in, &a, &m, &err);
+        archive_close(&a);
+    }
+    if (!in->quiet && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    json_decref(m.run);
+    if (!result)
+        return command_fail(in, &err);
+    if (in->json) {
+        command_print_json(result);
+        return EXIT_OK;
+    }
+    printf("%-8s %10s %20s %8s %8s\n", "", "loss", "tool-call accuracy", "calls", "rows");
+    print_row("before", json_object_get(result, "before"));
+    print_row("after", json_object_get(result, "after"));
+    json_decref(result);
+    return EXIT_OK;
+}
+
+static const struct option options[] = {
+    { "run", "RUN", "which run of the home (default: the only one)" },
+    { "data", "FILE", "held-out JSONL file (default: network.eval of RUNFILE)" },
+    { "rows", "N", "at most so many rows" },
+    { "before", NULL, "measure the state before the first round, too" },
+    { NULL, NULL, NULL },
+};
+
+const struct command command_eval = {
+    "eval",
+    "[RUNFILE]",
+    "held-out loss and tool-call accuracy of a run's last state",
+    "rondo eval scripts/runs/quickstart.lua --home build/q --before\nrondo eval --home build/q --data held_out.jsonl --json",
+    "Needs nothing running: state and model are read from the nodes in HOME. A held-out tool call counts as right when each of "
+    "its\n"
+    "tokens is the most likely one given those before it, which is what greedy generation would print.",
+    options,
+    eval_main,
+};
