@@ -1,7 +1,7 @@
 -- luacheck: trusted Lua knows the engine; scripts know exactly what the sandbox gives them (docs/scripting.md).
 std = "lua51"
 max_line_length = 220
-exclude_files = { "build*", "tests/script/mock" }
+exclude_files = { "build*", "tests/script/mock", "tests/fuzz/corpus" }
 
 files["tests/script"] = { std = "+busted" }
 files["runtime/lua"] = { ignore = { "212/_.*" } }

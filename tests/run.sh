@@ -54,12 +54,23 @@ busted_file() {
     add "$1" "$(($(lines '^ok ') - held))" "$bad" "$held"
 }
 
-export RONDO_BUILD="$PWD/$build"
+# A fuzz target over its corpus, every input also cut short and changed (tests/fuzz/corpus.c).
+corpus() {
+    name=$(basename "$1" _fuzz)
+    status=0
+    timeout 600 "$1" "tests/fuzz/corpus/$name" >"$log" 2>&1 || status=$?
+    if [ "$status" -eq 0 ]; then add "fuzz corpus $name" 1 0 0; else add "fuzz corpus $name" 0 1 0; fi
+}
+
+export RONDO_BUILD="$PWD/$build" RONDO_BINARY="$PWD/$build" RONDO_SOURCE="$PWD"
 for test in "$build"/tests/*_test; do
     [ -x "$test" ] && unit "$test"
 done
 for test in tests/script/*_spec.lua; do
     [ -f "$test" ] && busted_file "$test"
+done
+for test in "$build"/fuzz/*_fuzz; do
+    [ -x "$test" ] && corpus "$test"
 done
 for test in tests/check/*.sh tests/end_to_end/*.sh; do
     [ -f "$test" ] && script "$test"

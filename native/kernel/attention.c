@@ -40,7 +40,7 @@ void attention_run(struct pool *pool, const struct attention *attention, const f
         attention_reference(attention, q, k, v, y, lse);
         return;
     }
-    job.forward = kernel_isa() == KERNEL_AVX512 ? attention_forward_avx512 : attention_forward_avx2;
+    job.forward = kernel_isa() == KERNEL_AVX512 ? KERNEL_X86(attention_forward_avx512) : KERNEL_X86(attention_forward_avx2);
     job.blocks = (attention->queries + ATTENTION_BLOCK - 1) / ATTENTION_BLOCK;
     job.group_parts = (attention->group + ATTENTION_GROUPS - 1) / ATTENTION_GROUPS;
     pool_run(pool, attention->batch * attention->heads * job.group_parts * job.blocks, forward_share, &job);
@@ -90,8 +90,8 @@ void attention_backward(struct pool *pool, const struct attention *attention, co
 
     assert(attention->width <= ATTENTION_WIDTH_MAX);
     job.backward = kernel_isa() == KERNEL_SCALAR   ? NULL
-                   : kernel_isa() == KERNEL_AVX512 ? attention_backward_avx512
-                                                   : attention_backward_avx2;
+                   : kernel_isa() == KERNEL_AVX512 ? KERNEL_X86(attention_backward_avx512)
+                                                   : KERNEL_X86(attention_backward_avx2);
     pool_run(pool, attention->batch * attention->heads, backward_share, &job);
     if (kernel_isa() == KERNEL_SCALAR)
         attention_reference_backward(attention, q, k, v, lse, delta, dy, dq, dk, dv);

@@ -22,12 +22,14 @@ bool kernel_isa_present(enum kernel_isa isa)
     switch (isa) {
     case KERNEL_SCALAR:
         return true;
+#ifdef KERNEL_HAS_X86
     case KERNEL_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case KERNEL_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && kernel_isa_present(KERNEL_AVX2);
-    case KERNEL_ISAS:
+#endif
+    default:
         break;
     }
     return false;
@@ -56,7 +58,7 @@ bool kernel_isa_use(enum kernel_isa isa, struct error *err)
 
 const struct loops *loops(void)
 {
-    static const struct loops *const tables[KERNEL_ISAS] = { &loops_scalar, &loops_avx2, &loops_avx512 };
+    static const struct loops *const tables[KERNEL_ISAS] = { &loops_scalar, KERNEL_X86(&loops_avx2), KERNEL_X86(&loops_avx512) };
 
     return tables[kernel_isa()];
 }

@@ -8,9 +8,19 @@
 #define RONDO_KERNEL_CLASS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "native/base/error.h"
+
+/* The wide versions are built where the processor can have them; elsewhere their names stand for NULL and kernel_isa() is always the
+ * scalar one. */
+#if defined(__x86_64__)
+#define KERNEL_HAS_X86
+#define KERNEL_X86(name) name
+#else
+#define KERNEL_X86(name) NULL
+#endif
 
 enum kernel_isa { KERNEL_SCALAR, KERNEL_AVX2, KERNEL_AVX512, KERNEL_ISAS };
 

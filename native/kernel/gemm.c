@@ -126,8 +126,9 @@ static void divide(struct job *job, unsigned threads)
 
 void gemm_run(struct pool *pool, const struct gemm *gemm)
 {
-    static void (*const blocks[KERNEL_ISAS])(const struct gemm_rectangle *at, float *pack) = { gemm_block_scalar, gemm_block_avx2,
-                                                                                               gemm_block_avx512 };
+    static void (*const blocks[KERNEL_ISAS])(const struct gemm_rectangle *at, float *pack) = { gemm_block_scalar,
+                                                                                               KERNEL_X86(gemm_block_avx2),
+                                                                                               KERNEL_X86(gemm_block_avx512) };
     struct job job = { .gemm = gemm, .block = blocks[kernel_isa()] };
     size_t batches = gemm->batch[0] * gemm->batch[1];
 

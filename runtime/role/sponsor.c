@@ -46,11 +46,23 @@ const char *sponsor_scripts_folder(char path[4096])
     return path;
 }
 
+const char *sponsor_find(const char *path, char found[4096])
+{
+    char scripts[4096];
+
+    if (path[0] == '/' || file_exists(path))
+        return path;
+    snprintf(found, 4096, "%.3000s/../%.1000s", sponsor_scripts_folder(scripts), path);
+    return file_exists(found) ? found : path;
+}
+
 json_t *sponsor_read_run_file(const char *path, const char *scripts, struct error *err)
 {
     struct script_set set;
     json_t *run;
+    char found[4096];
 
+    path = sponsor_find(path, found);
     if (!file_exists(path)) {
         error_set(err, ERROR_MISSING, "run files lie in scripts/runs", "there is no run file %s", path);
         return NULL;
@@ -181,11 +193,13 @@ static bool put_model(const struct sponsor_setting *setting, json_t *draft, stru
     struct error no = { 0 };
     bool ok = true;
     int count;
+    char found[4096];
 
     if (!path || cid_parse(path, &already, &no)) {
         json_decref(files);
         return true; /* absent: the check of the spec says so */
     }
+    path = sponsor_find(path, found);
     count = scandir(path, &names, NULL, alphasort);
     if (count < 0) {
         const char *slash = strrchr(path, '/');
@@ -220,7 +234,9 @@ static bool put_template(const struct sponsor_setting *setting, json_t *draft, s
 
     if (!path || strcmp(path, "model") == 0 || cid_parse(path, &id, &no))
         return true;
-    bool ok = file_read(path, BLOCK_SIZE, &text, err) && block_put(setting->blocks, text.bytes, text.size, &id, err);
+    char found[4096];
+    bool ok = file_read(sponsor_find(path, found), BLOCK_SIZE, &text, err) &&
+              block_put(setting->blocks, text.bytes, text.size, &id, err);
 
     if (ok)
         json_object_set_new(draft, "chat_template", json_string(cid_text(id, cid)));
@@ -234,7 +250,8 @@ static bool put_template(const struct sponsor_setting *setting, json_t *draft, s
 static bool add_rows(const char *path, struct buffer *shards, uint64_t *counts, uint32_t count, struct error *err)
 {
     struct rows rows = { 0 };
-    bool ok = rows_open(&rows, path, err);
+    char found[4096];
+    bool ok = rows_open(&rows, sponsor_find(path, found), err);
 
     for (size_t i = 0; ok && i < rows.count; i++) {
         const char *line = rows.bytes + rows.rows[i].offset;

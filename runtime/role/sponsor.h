@@ -43,4 +43,8 @@ bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, cons
 /* The folder of scripts: $RONDO_SCRIPTS, else ./scripts when it is there, else ../share/rondo/scripts beside the program. */
 const char *sponsor_scripts_folder(char path[4096]);
 
+/* Where a file that a run file names lies: as named, from the current folder, or else beside the folder of scripts (the checkout, or
+ * share/rondo of an installation). The name itself when it is in neither. */
+const char *sponsor_find(const char *path, char found[4096]);
+
 #endif
