@@ -9,6 +9,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/store/state_object.h"
+#include "runtime/worker/bound.h"
 
 #define OUTER_LIMIT   (UINT64_C(8) << 30)
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
@@ -83,11 +84,11 @@ static json_t *roots(struct session *s, const struct states *states, const float
 
 json_t *folding_genesis(struct session *s, struct error *err)
 {
-    float *values = calloc((size_t)s->layout.values, sizeof *values);
+    float *values = layout_values(&s->layout, err);
     struct states states = { 0 };
     json_t *result = NULL;
 
-    if (session_genesis(s, values, err) && states_new(&states, s, &s->outer, values, err))
+    if (values && session_genesis(s, values, err) && states_new(&states, s, &s->outer, values, err))
         result = roots(s, &states, values, err);
     states_free(&states);
     free(values);
@@ -98,17 +99,17 @@ static bool read_payload(struct session *s, const json_t *contribution, const js
                          float *values, struct error *err)
 {
     struct payload_header expected = { .bits = bits, .round = (uint32_t)round };
-    const char *cid = json_string_value(json_object_get(contribution, "cid")),
-               *did = json_string_value(json_object_get(contribution, "did"));
+    const char *cid = document_text(contribution, "cid"), *did = document_text(contribution, "did"),
+               *text = document_text(payloads, cid);
     struct hash payload, run;
     struct buffer bytes = { 0 };
     struct tensor *tensors;
     size_t body;
 
-    if (!cid_parse(json_string_value(json_object_get(payloads, cid)) ? json_string_value(json_object_get(payloads, cid)) : "",
-                   &payload, err) ||
-        !cid_parse(s->run, &run, err))
-        return error_at(err, "payload of %s", cid);
+    if (!text)
+        return error_set(err, ERROR_MISSING, NULL, "nothing says which payload %s names", cid);
+    if (!cid_parse(text, &payload, err) || !cid_parse(s->run, &run, err))
+        return error_at(err, "payload of %s", did);
     memcpy(expected.run, run.bytes, sizeof expected.run);
     strncpy(expected.did, did, PAYLOAD_DID);
     tensors = folding_tensors(&s->layout, values);
@@ -121,18 +122,9 @@ static bool read_payload(struct session *s, const json_t *contribution, const js
     return ok || error_at(err, "payload of %s", did);
 }
 
-static json_t *find_call(json_t *calls, size_t index, const char **unsupported)
-{
-    json_t *call = json_array_get(calls, index);
-
-    if (json_array_size(json_object_get(call, "state")))
-        *unsupported = "an aggregator that keeps state";
-    return call;
-}
-
-/* Runs one combine graph: `u` in, `u` out. */
-static bool run_combine(struct session *s, const struct graph *g, const float *u, const float *weights, float *out,
-                        struct error *err)
+/* Runs one combine graph: `u` [peer count] in, `out` [rows count] out. */
+static bool run_combine(struct session *s, const struct graph *g, const struct updates *in, const float *u, uint64_t count,
+                        float *out, size_t rows, struct error *err)
 {
     const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
     void **outputs = calloc(g->output_count + 1, sizeof *outputs);
@@ -141,106 +133,179 @@ static bool run_combine(struct session *s, const struct graph *g, const float *u
 
     for (uint32_t i = 0; ok && i < g->bound_count; i++) {
         const char *name = graph_text(g, g->nodes[g->bound[i]].name);
+        bool weight = strcmp(name, "c.weight") == 0;
 
-        if (strcmp(name, "u") == 0)
-            inputs[i] = u;
-        else if (strcmp(name, "c.weight") == 0)
-            inputs[i] = weights;
-        else
+        if (!weight && strcmp(name, "u") != 0)
             ok = error_set(err, ERROR_UNSUPPORTED, "aggregators may read the updates and c.weight", "an aggregator that reads %s",
                            name);
+        inputs[i] = weight ? in->weights : u;
+        ok = ok && bound_fits(g, g->bound[i], in->peers * (weight ? 1 : count) * sizeof(float), err);
     }
-    for (uint32_t i = 0; i < g->output_count; i++)
-        if (strcmp(graph_text(g, g->outputs[i].name), "u") == 0)
+    for (uint32_t i = 0; ok && i < g->output_count; i++)
+        if (strcmp(graph_text(g, g->outputs[i].name), "u") == 0) {
             outputs[i] = out;
+            ok = bound_fits(g, g->outputs[i].node, rows * count * sizeof(float), err);
+        }
     if (ok)
         ex = executor_new(g, &(struct executor_options){ .pool = s->pool }, err);
-    ok = ok && ex && executor_run(ex, inputs, outputs, NULL, err);
+    ok = ex && executor_run(ex, inputs, outputs, NULL, err);
     executor_free(ex);
     free(inputs);
     free(outputs);
     return ok;
 }
 
-/* Gathers the parameters of one call as [peer values], combines, and puts the result back. */
-static bool combine_call(struct session *s, const struct script_trace *trace, json_t *call, const struct updates *in, float *out,
-                         bool keeps, struct error *err)
+/* Between an update [rows n] and the parameters of one call, gathered as [rows count]. */
+static void move_parameters(const struct layout *l, const json_t *names, uint64_t n, float *whole, float *part, uint64_t count,
+                            size_t rows, bool gather)
 {
-    const struct graph *g = trace->graphs[json_integer_value(json_object_get(call, "combine"))];
-    json_t *names = json_object_get(call, "params"), *name;
-    uint64_t values = 0, at = 0;
+    uint64_t at = 0;
     size_t index;
+    json_t *name;
 
     json_array_foreach(names, index, name)
     {
-        values += s->layout.parameters[layout_find(&s->layout, json_string_value(name))].values;
-    }
+        const struct layout_parameter *p = &l->parameters[layout_find(l, json_string_value(name))];
 
-    float *u = malloc((size_t)(values * in->peers) * sizeof *u + 1), *y = malloc((size_t)(values * in->peers) * sizeof *y + 1);
-    size_t rows = keeps ? in->peers : 1;
+        for (size_t row = 0; row < rows; row++) {
+            float *x = whole + row * n + p->offset, *y = part + row * count + at;
 
-    json_array_foreach(names, index, name)
-    {
-        const struct layout_parameter *p = &s->layout.parameters[layout_find(&s->layout, json_string_value(name))];
-
-        for (size_t peer = 0; peer < in->peers; peer++)
-            memcpy(u + peer * values + at, in->u + peer * in->n + p->offset, (size_t)p->values * sizeof *u);
+            memcpy(gather ? y : x, gather ? x : y, (size_t)p->values * sizeof *x);
+        }
         at += p->values;
     }
+}
 
-    bool ok = run_combine(s, g, u, in->weights, y, err);
+/* Combines the parameters of one call and puts the result in its place. */
+static bool combine_call(struct session *s, const struct graph *g, const json_t *names, const struct updates *in, float *out,
+                         size_t rows, struct error *err)
+{
+    uint64_t count = 0;
+    size_t index;
+    json_t *name;
 
-    at = 0;
     json_array_foreach(names, index, name)
     {
-        const struct layout_parameter *p = &s->layout.parameters[layout_find(&s->layout, json_string_value(name))];
+        const struct layout_parameter *p = bound_parameter(&s->layout, name, err);
 
-        for (size_t peer = 0; peer < rows; peer++)
-            memcpy(out + peer * in->n + p->offset, y + peer * values + at, (size_t)p->values * sizeof *y);
-        at += p->values;
+        if (!p || p->values > s->layout.values - count)
+            return p ? error_set(err, ERROR_SCRIPT, NULL, "a call of the aggregator names a parameter twice") : false;
+        count += p->values;
     }
+
+    float *u = malloc((size_t)(count * in->peers) * sizeof *u + 1), *y = malloc((size_t)(count * rows) * sizeof *y + 1);
+    bool ok = (u && y) || error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", in->peers);
+
+    if (ok) {
+        move_parameters(&s->layout, names, in->n, in->u, u, count, in->peers, true);
+        ok = run_combine(s, g, in, u, count, y, rows, err);
+    }
+    if (ok)
+        move_parameters(&s->layout, names, in->n, out, y, count, rows, false);
     free(u);
     free(y);
     return ok;
 }
 
+/* All calls of a rule, `in` to `out` [rows n]. */
+static bool combine_all(struct session *s, const struct script_trace *trace, const struct updates *in, float *out, size_t rows,
+                        struct error *err)
+{
+    const char *over = document_text(trace->meta, "over");
+    json_t *calls = json_object_get(trace->meta, "calls"), *call;
+    size_t index;
+
+    if (!over || (strcmp(over, "whole") != 0 && strcmp(over, "tensor") != 0))
+        return error_set(err, ERROR_UNSUPPORTED, NULL, "an aggregator over pairs of adapters");
+    json_array_foreach(calls, index, call)
+    {
+        const struct graph *g = bound_graph(trace, json_object_get(call, "combine"), err);
+
+        if (!g)
+            return false;
+        if (json_array_size(json_object_get(call, "state")))
+            return error_set(err, ERROR_UNSUPPORTED, NULL, "an aggregator that keeps state");
+        if (!(strcmp(over, "whole") == 0 ? run_combine(s, g, in, in->u, in->n, out, rows, err)
+                                         : combine_call(s, g, json_object_get(call, "params"), in, out, rows, err)))
+            return false;
+    }
+    return true;
+}
+
 static bool aggregate(struct session *s, size_t which, struct updates *u, int64_t round, struct error *err)
 {
-    json_t *metas = json_array(), *calls;
-    struct script_trace trace;
-    const char *unsupported = NULL;
-
-    for (size_t i = 0; i < s->layout.count; i++)
-        json_array_append(metas, s->layout.parameters[i].meta);
-
+    json_t *metas = layout_metas(&s->layout);
     struct script_aggregator_request request = { .peers = (int64_t)u->peers, .params = metas, .round = round };
+    struct script_trace trace;
     bool ok = script_trace_aggregator(&s->aggregators[which].bundle, &request, &s->limits, &trace, err);
 
     json_decref(metas);
     if (!ok)
         return false;
-    calls = json_object_get(trace.meta, "calls");
 
-    bool whole = strcmp(json_string_value(json_object_get(trace.meta, "over")), "whole") == 0,
-         keeps = json_is_true(json_object_get(trace.meta, "keeps_peer"));
-    float *out = calloc((size_t)(u->n * (keeps ? u->peers : 1)), sizeof *out);
+    bool keeps = json_is_true(json_object_get(trace.meta, "keeps_peer"));
+    size_t rows = keeps ? u->peers : 1;
+    float *out = calloc((size_t)(u->n * rows), sizeof *out);
 
-    for (size_t i = 0; ok && i < json_array_size(calls); i++) {
-        json_t *call = find_call(calls, i, &unsupported);
-
-        if (unsupported)
-            ok = error_set(err, ERROR_UNSUPPORTED, NULL, "%s", unsupported);
-        else if (whole)
-            ok = run_combine(s, trace.graphs[json_integer_value(json_object_get(call, "combine"))], u->u, u->weights, out, err);
-        else if (strcmp(json_string_value(json_object_get(trace.meta, "over")), "tensor") == 0)
-            ok = combine_call(s, &trace, call, u, out, keeps, err);
-        else
-            ok = error_set(err, ERROR_UNSUPPORTED, NULL, "an aggregator over pairs of adapters");
-    }
+    ok = out ? combine_all(s, &trace, u, out, rows, err) : error_set(err, ERROR_MEMORY, NULL, "no memory for an aggregate");
     script_trace_free(&trace);
     free(u->u);
     u->u = out;
     u->whole = !keeps;
+    return ok;
+}
+
+/* The outer step of one parameter: `g` and `lr` in, `p` and slots in and out where they lie. */
+struct outer_step {
+    const struct graph *g;
+    const void **inputs;
+    void **outputs;
+    struct executor_alias *aliases;
+    size_t alias_count;
+};
+
+/* The slot of graph name "s.NAME" for this parameter; NULL for other names. */
+static const struct state_slot *outer_slot(const struct states *states, const struct layout_parameter *p, const char *name)
+{
+    char full[GRAPH_NAME + 1];
+
+    if (strncmp(name, "s.", 2) != 0)
+        return NULL;
+    snprintf(full, sizeof full, "s.%s.%s", p->name, name + 2);
+    return states_find(states, full);
+}
+
+static bool outer_bind(struct outer_step *step, const struct states *states, const struct layout_parameter *p, float *values,
+                       const float *update, const float *lr, struct error *err)
+{
+    const struct graph *g = step->g;
+    bool ok = true;
+
+    for (uint32_t i = 0; ok && i < g->bound_count; i++) {
+        const char *name = graph_text(g, g->nodes[g->bound[i]].name);
+        const struct state_slot *slot = outer_slot(states, p, name);
+        bool rate = strcmp(name, "lr") == 0;
+
+        step->inputs[i] = slot                     ? slot->data
+                          : rate                   ? (const void *)lr
+                          : strcmp(name, "p") == 0 ? values + p->offset
+                          : strcmp(name, "g") == 0 ? update + p->offset
+                                                   : NULL;
+        ok = step->inputs[i] ? bound_fits(g, g->bound[i], slot ? slot->size : (rate ? 1 : p->values) * sizeof *lr, err)
+                             : error_set(err, ERROR_UNSUPPORTED, NULL, "an outer optimiser that reads %s", name);
+    }
+    for (uint32_t i = 0; ok && i < g->output_count; i++) {
+        const char *name = graph_text(g, g->outputs[i].name);
+        const struct state_slot *slot = outer_slot(states, p, name);
+        uint32_t place;
+
+        if (!slot && strcmp(name, "p") != 0)
+            continue; /* metrics are not computed */
+        step->outputs[i] = slot ? slot->data : values + p->offset;
+        ok = bound_fits(g, g->outputs[i].node, slot ? slot->size : p->values * sizeof *values, err);
+        if (graph_bound_find(g, name, &place) != GRAPH_NONE)
+            step->aliases[step->alias_count++] = (struct executor_alias){ i, place };
+    }
     return ok;
 }
 
@@ -250,58 +315,30 @@ static bool apply(struct session *s, struct states *states, float *values, const
     json_t *entries = json_object_get(s->outer.meta, "params"), *entry;
     float lr = (float)rate;
     size_t index;
-    bool ok = true;
 
     json_array_foreach(entries, index, entry)
     {
-        const char *parameter = json_string_value(json_object_get(entry, "name"));
-        const struct layout_parameter *p = &s->layout.parameters[layout_find(&s->layout, parameter)];
-        const struct graph *g = s->outer.graphs[json_integer_value(json_object_get(entry, "step"))];
-        const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
-        void **outputs = calloc(g->output_count + 1, sizeof *outputs);
-        struct executor_alias *aliases = calloc(g->output_count + 1, sizeof *aliases);
-        size_t alias_count = 0;
-        char name[GRAPH_NAME + 1];
+        const struct layout_parameter *p = bound_parameter(&s->layout, json_object_get(entry, "name"), err);
+        struct outer_step step = { .g = p ? bound_graph(&s->outer, json_object_get(entry, "step"), err) : NULL };
+        struct executor *ex = NULL;
+        bool ok;
 
-        for (uint32_t i = 0; ok && i < g->bound_count; i++) {
-            const char *input = graph_text(g, g->nodes[g->bound[i]].name);
-
-            if (strcmp(input, "p") == 0)
-                inputs[i] = values + p->offset;
-            else if (strcmp(input, "g") == 0)
-                inputs[i] = update + p->offset;
-            else if (strcmp(input, "lr") == 0)
-                inputs[i] = &lr;
-            else if (strncmp(input, "s.", 2) == 0) {
-                snprintf(name, sizeof name, "s.%s.%s", parameter, input + 2);
-                inputs[i] = states_find(states, name);
-            } else
-                ok = error_set(err, ERROR_UNSUPPORTED, NULL, "an outer optimiser that reads c.%s", input);
-        }
-        for (uint32_t i = 0; i < g->output_count; i++) {
-            const char *output = graph_text(g, g->outputs[i].name);
-            uint32_t place;
-
-            if (strcmp(output, "p") == 0)
-                outputs[i] = values + p->offset;
-            else if (strncmp(output, "s.", 2) == 0) {
-                snprintf(name, sizeof name, "s.%s.%s", parameter, output + 2);
-                outputs[i] = states_find(states, name);
-            }
-            if (outputs[i] && graph_bound_find(g, output, &place) != GRAPH_NONE)
-                aliases[alias_count++] = (struct executor_alias){ i, place };
-        }
-
-        struct executor *ex =
-            !ok ? NULL : executor_new(g, &(struct executor_options){ .aliases = aliases, .alias_count = alias_count }, err);
-
-        ok = ok && ex && executor_run(ex, inputs, outputs, NULL, err);
+        if (!step.g)
+            return error_at(err, "outer");
+        step.inputs = calloc(step.g->bound_count + 1, sizeof *step.inputs);
+        step.outputs = calloc(step.g->output_count + 1, sizeof *step.outputs);
+        step.aliases = calloc(step.g->output_count + 1, sizeof *step.aliases);
+        ok = outer_bind(&step, states, p, values, update, &lr, err);
+        if (ok)
+            ex =
+                executor_new(step.g, &(struct executor_options){ .aliases = step.aliases, .alias_count = step.alias_count }, err);
+        ok = ex && executor_run(ex, step.inputs, step.outputs, NULL, err);
         executor_free(ex);
-        free(inputs);
-        free(outputs);
-        free(aliases);
+        free(step.inputs);
+        free(step.outputs);
+        free(step.aliases);
         if (!ok)
-            return error_at(err, "outer: %s", parameter);
+            return error_at(err, "outer: %s", p->name);
     }
     return true;
 }
@@ -335,13 +372,16 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
     size_t index;
     bool ok = true;
 
-    u.u = malloc((size_t)(u.n * u.peers) * sizeof *u.u + 1);
+    u.u = calloc((size_t)(u.n * u.peers) + 1, sizeof *u.u);
     u.weights = calloc(u.peers + 1, sizeof *u.weights);
+    if (!u.u || !u.weights)
+        ok = error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", u.peers);
     json_array_foreach(list, index, contribution)
     {
-        u.weights[index] = (float)json_integer_value(json_object_get(contribution, "weight"));
         ok = ok && read_payload(s, contribution, payloads, number,
                                 json_is_integer(bits) ? (unsigned)json_integer_value(bits) : 32, u.u + index * u.n, err);
+        if (ok)
+            u.weights[index] = (float)json_integer_value(json_object_get(contribution, "weight"));
     }
     for (size_t i = 0; ok && i < s->aggregator_count; i++)
         ok = aggregate(s, i, &u, number, err) || error_at(err, "aggregators[%zu]", i);
@@ -361,13 +401,12 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
 
 json_t *folding_run(struct session *s, const json_t *request, const json_t *payloads, struct error *err)
 {
-    float *values = calloc((size_t)s->layout.values, sizeof *values), norm = 0;
+    float *values = layout_values(&s->layout, err), norm = 0;
     json_t *rounds = json_object_get(request, "rounds"), *round, *steps = json_array(), *result = NULL;
     struct states states = { 0 };
     struct hash from, root = { 0 };
     size_t index;
-    bool ok = states_new(&states, s, &s->outer, values, err) &&
-              cid_parse(json_string_value(json_object_get(request, "from")), &from, err) &&
+    bool ok = values && states_new(&states, s, &s->outer, values, err) && cid_parse(document_text(request, "from"), &from, err) &&
               get_outer(s, from, &states, values, err);
 
     json_array_foreach(rounds, index, round)

@@ -76,8 +76,10 @@ static bool load_state(struct running *r, struct error *err)
     struct hash outer, root;
     size_t n = (size_t)r->s->layout.values;
 
-    r->start = malloc(n * sizeof *r->start);
-    r->values = malloc(n * sizeof *r->values);
+    r->start = layout_values(&r->s->layout, err);
+    r->values = layout_values(&r->s->layout, err);
+    if (!r->start || !r->values)
+        return false;
     if (!cid_parse(document_text(r->context, "outer"), &outer, err) || !folding_values(r->s, outer, r->start, err))
         return error_at(err, "start state");
     root = layout_root(&r->s->layout, r->start);

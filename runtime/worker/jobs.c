@@ -1,5 +1,6 @@
 #include "runtime/worker/jobs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,46 +150,54 @@ json_t *job_replay(struct session *s, const json_t *job, const struct job_report
 
 /* --- check ---------------------------------------------------------------------------------------------------------------- */
 
-json_t *job_check(struct session *s, const json_t *job, struct error *err)
+/* The code of a contribution whose log could be read: that of its payload, else of its fields. */
+static const char *check_payload(struct session *s, const json_t *context, const json_t *document, const struct step_log *log,
+                                 struct hash run, float *values)
 {
-    const json_t *context = json_object_get(job, "context"), *document = json_object_get(job, "document");
-    uint64_t most = (uint64_t)json_integer_value(json_object_get(json_object_get(s->spec, "limits"), "payload_bytes"));
-    struct payload_header expected = { .bits = (unsigned)plan_number(json_object_get(json_object_get(context, "plan"), "codec"),
-                                                                     "bits", 32),
+    const json_t *codec = json_object_get(json_object_get(context, "plan"), "codec");
+    uint64_t most = (uint64_t)document_integer(json_object_get(s->spec, "limits"), "payload_bytes");
+    struct payload_header expected = { .bits = (unsigned)plan_number(codec, "bits", 32),
                                        .round = (uint32_t)document_integer(context, "round") };
-    float *values = calloc((size_t)s->layout.values, sizeof *values);
     struct tensor *tensors = folding_tensors(&s->layout, values);
-    struct step_log log = { 0 };
     struct buffer bytes = { 0 };
-    struct hash id, run;
     struct error fault = { 0 };
-    const char *code = NULL;
+    struct hash id;
+    const char *code;
     size_t body;
 
-    strncpy(expected.did, document_text(document, "signer"), PAYLOAD_DID);
-    if (!cid_parse(s->run, &run, err)) {
-        free(tensors);
-        free(values);
-        return NULL;
-    }
     memcpy(expected.run, run.bytes, sizeof expected.run);
-    if (!read_log(s, document, &log, &fault))
-        code = fault.code == ERROR_MISSING ? "missing" : "step_log";
-    else if (!cid_parse(document_text(document, "payload"), &id, &fault) ||
-             !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
+    strncpy(expected.did, document_text(document, "signer"), PAYLOAD_DID);
+    if (!cid_parse(document_text(document, "payload"), &id, &fault) ||
+        !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
         code = error_name(fault.code);
     else if ((int64_t)bytes.size != document_integer(document, "payload_bytes"))
         code = "payload_bytes";
     else if (!payload_decode(bytes.bytes, bytes.size, &expected, tensors, s->layout.count, &body, &fault))
         code = error_name(fault.code);
     else
-        code = contribution_code(document, context, &log, merkle_of(bytes.bytes + body, bytes.size - body));
-
-    json_t *result = json_pack("{s:s}", "code", code);
-
-    step_log_free(&log);
+        code = contribution_code(document, context, log, merkle_of(bytes.bytes + body, bytes.size - body));
     buffer_free(&bytes);
     free(tensors);
+    return code;
+}
+
+json_t *job_check(struct session *s, const json_t *job, struct error *err)
+{
+    const json_t *document = json_object_get(job, "document");
+    float *values = layout_values(&s->layout, err);
+    struct step_log log = { 0 };
+    struct hash run;
+    struct error fault = { 0 };
+    json_t *result = NULL;
+
+    if (values && cid_parse(s->run, &run, err)) {
+        const char *code = !read_log(s, document, &log, &fault)
+                               ? (fault.code == ERROR_MISSING ? "missing" : "step_log")
+                               : check_payload(s, json_object_get(job, "context"), document, &log, run, values);
+
+        result = json_pack("{s:s}", "code", code);
+    }
+    step_log_free(&log);
     free(values);
     return result;
 }
@@ -231,13 +240,13 @@ static bool evaluate_shard(struct session *s, const struct session_shard *shard,
 
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
 {
-    float *values = calloc((size_t)s->layout.values, sizeof *values);
+    float *values = layout_values(&s->layout, err);
     json_t *shards = json_object_get(job, "shards"), *shard, *result = NULL;
     struct evaluation all = { 0 };
     uint64_t calls = 0, exact = 0;
     struct hash outer;
     size_t index;
-    bool ok = cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
+    bool ok = values && cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
 
     json_array_foreach(shards, index, shard)
     {
@@ -247,6 +256,8 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
         ok = ok && cid_parse(json_string_value(shard), &id, err) && (rows = session_shard(s, id, err)) &&
              evaluate_shard(s, rows, values, document_integer(job, "rows"), &all, &calls, &exact, to, err);
     }
+    if (ok && !isfinite(all.loss))
+        ok = error_set(err, ERROR_NON_FINITE, NULL, "the loss of the held-out rows is not finite");
     if (ok && all.weight == 0)
         ok = error_set(err, ERROR_MISSING, "rondo data check FILE tells why", "no held-out row can be evaluated");
     if (ok)
@@ -286,11 +297,11 @@ json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
     json_t *adapter = json_object_get(s->spec, "adapter");
     const char *folder = document_text(job, "folder"), *base = document_text(job, "base");
     bool lora = strcmp(document_text(adapter, "kind"), "lora") == 0;
-    float *values = calloc((size_t)s->layout.values, sizeof *values);
+    float *values = layout_values(&s->layout, err);
     struct tensor *tensors = folding_tensors(&s->layout, values);
     struct hash outer;
     char path[4200];
-    bool ok = cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
+    bool ok = values && cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
 
     snprintf(path, sizeof path, "%.4000s/model.safetensors", folder);
     if (ok && lora)

@@ -48,9 +48,10 @@ bool layout_new(struct layout *l, json_t *meta, struct error *err)
             continue;
         p->name = json_string_value(json_object_get(param, "name"));
         p->meta = param;
-        if (!p->name) {
+        if (!p->name || strncmp(p->name, "s.", 2) == 0) { /* s. is an optimiser's */
+            error_set(err, ERROR_SCRIPT, NULL, "params[%zu] has no usable name", index);
             layout_free(l);
-            return error_set(err, ERROR_SCRIPT, NULL, "params[%zu] has no name", index);
+            return false;
         }
         if (!axes_measure(json_string_value(json_object_get(param, "axes")), &p->rank, p->dims, &p->values, err)) {
             error_at(err, "%s", p->name);
@@ -137,6 +138,24 @@ bool layout_draw(const json_t *meta, const char *seed, float *values, struct err
     for (uint64_t i = 0; i < count; i++)
         values[i] = (float)number;
     return true;
+}
+
+float *layout_values(const struct layout *l, struct error *err)
+{
+    float *values = calloc((size_t)l->values, sizeof *values);
+
+    if (!values)
+        error_set(err, ERROR_MEMORY, NULL, "no memory for %llu trained values", (unsigned long long)l->values);
+    return values;
+}
+
+json_t *layout_metas(const struct layout *l)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append(list, l->parameters[i].meta);
+    return list;
 }
 
 void layout_tensors(const struct layout *l, const float *values, struct named_tensor *out)

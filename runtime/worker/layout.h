@@ -50,6 +50,12 @@ bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *
  * H("rondo/init", seed text, name). Errors: shape, script (no init). */
 bool layout_draw(const json_t *meta, const char *seed, float *values, struct error *err);
 
+/* The metas of the trained parameters in order, as optimisers and aggregators are told of them. New reference. */
+json_t *layout_metas(const struct layout *l);
+
+/* Zeroed memory for `values` of the layout; NULL with `err` (memory). Freed by free(). */
+float *layout_values(const struct layout *l, struct error *err);
+
 /* The tensors of `values` as named_tensors, `count` of them, for roots and state objects. */
 void layout_tensors(const struct layout *l, const float *values, struct named_tensor *out);
 

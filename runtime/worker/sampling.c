@@ -9,6 +9,7 @@
 #include "native/numerics/random.h"
 #include "native/text/utf8.h"
 #include "runtime/doc/documents.h"
+#include "runtime/worker/bound.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/training.h"
 
@@ -171,16 +172,16 @@ static const float *forward(struct sampling *g, struct error *err)
     for (uint32_t i = 0; ok && i < graph->bound_count; i++) {
         const char *field;
 
-        ok =
-            training_input(g->session, g->values, graph_text(graph, graph->nodes[graph->bound[i]].name), &inputs[i], &field, err);
-        if (field)
+        ok = training_input(g->session, step, i, g->values, &inputs[i], &field, err);
+        if (ok && field)
             inputs[i] = batch_field(&g->batch, field);
     }
 
     void *outputs[1] = { g->logits };
     const float *last = g->logits + (g->tokens.count - 1) * g->vocab;
 
-    ok = ok && executor_run(step->executor, inputs, outputs, NULL, err);
+    ok = ok && bound_fits(graph, graph->outputs[0].node, (uint64_t)time * g->vocab * sizeof *g->logits, err) &&
+         executor_run(step->executor, inputs, outputs, NULL, err);
     if (ok && !tensor_finite_f32(last, g->vocab, &bad))
         ok = error_set(err, ERROR_NON_FINITE, NULL, "the logit of token %llu is not finite", (unsigned long long)bad);
     free(inputs);

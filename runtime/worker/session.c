@@ -109,15 +109,6 @@ static bool trace_model(struct session *s, int64_t rows, int64_t time, bool trai
     return script_trace_model(&s->scripts[SESSION_MODEL].bundle, &request, &s->limits, out, err);
 }
 
-static json_t *layout_metas(const struct layout *l)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < l->count; i++)
-        json_array_append(list, l->parameters[i].meta);
-    return list;
-}
-
 static bool read_layout(struct session *s, struct error *err)
 {
     struct script_trace trace;
@@ -367,7 +358,7 @@ bool session_genesis(struct session *s, float *values, struct error *err)
     return true;
 }
 
-const float *session_weight(struct session *s, const char *name, struct error *err)
+const float *session_weight(struct session *s, const char *name, uint64_t *values, struct error *err)
 {
     json_t *params = json_object_get(s->layout.meta, "params"), *param;
     size_t index;
@@ -375,20 +366,21 @@ const float *session_weight(struct session *s, const char *name, struct error *e
     json_array_foreach(params, index, param)
     {
         unsigned rank;
-        uint64_t dims[8], values;
+        uint64_t dims[8];
+        const char *own = json_string_value(json_object_get(param, "name"));
 
-        if (strcmp(json_string_value(json_object_get(param, "name")), name) != 0)
+        if (!own || strcmp(own, name) != 0)
             continue;
+        if (!axes_measure(json_string_value(json_object_get(param, "axes")), &rank, dims, values, err))
+            return NULL;
         if (s->frozen[index])
             return s->frozen[index];
-        if (!axes_measure(json_string_value(json_object_get(param, "axes")), &rank, dims, &values, err))
-            return NULL;
-        s->frozen[index] = malloc((size_t)values * sizeof(float) + 1);
+        s->frozen[index] = malloc((size_t)*values * sizeof(float));
         if (!s->frozen[index]) {
             error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
             return NULL;
         }
-        if (!read_weight(s, name, s->frozen[index], (uint64_t)values, err)) {
+        if (!read_weight(s, name, s->frozen[index], *values, err)) {
             free(s->frozen[index]);
             s->frozen[index] = NULL;
             return NULL;

@@ -91,7 +91,7 @@ const struct session_step *session_step(struct session *s, int64_t rows, int64_t
 /* The run's first trained values: of the model's file where it has them, else drawn from the run id. */
 bool session_genesis(struct session *s, float *values, struct error *err);
 
-/* The data of a frozen parameter for binding; NULL with `err`. Borrowed. */
-const float *session_weight(struct session *s, const char *name, struct error *err);
+/* The data of a frozen parameter for binding and how many values there are; NULL with `err`. Borrowed. */
+const float *session_weight(struct session *s, const char *name, uint64_t *values, struct error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/store/state_object.h"
+#include "runtime/worker/bound.h"
 
 void states_free(struct states *states)
 {
@@ -19,10 +20,13 @@ void states_free(struct states *states)
 static bool slot_new(struct state_slot *slot, const char *parameter, json_t *state, struct error *err)
 {
     const char *type = json_string_value(json_object_get(state, "type"));
+    const char *own = json_string_value(json_object_get(state, "name"));
     uint64_t values;
     char name[GRAPH_NAME + 1];
 
-    snprintf(name, sizeof name, "s.%s.%s", parameter, json_string_value(json_object_get(state, "name")));
+    if (!own)
+        return error_set(err, ERROR_SCRIPT, NULL, "a state without a name");
+    snprintf(name, sizeof name, "s.%s.%s", parameter, own);
     if (!tensor_code_parse(type ? type : "f32", &slot->code))
         return error_set(err, ERROR_TYPE, NULL, "state %s has the unknown type %s", name, type);
     if (!axes_measure(json_string_value(json_object_get(state, "axes")), &slot->rank, slot->dims, &values, err))
@@ -34,94 +38,115 @@ static bool slot_new(struct state_slot *slot, const char *parameter, json_t *sta
 }
 
 /* Runs one init graph: input `p` when it reads it, outputs `s.NAME` into the slots from `first` on. */
-static bool run_init(const struct graph *g, const float *p, struct state_slot *first, json_t *list, struct error *err)
+static bool run_init(const struct graph *g, const float *p, uint64_t values, struct state_slot *first, json_t *list,
+                     struct error *err)
 {
-    struct executor *ex = executor_new(g, &(struct executor_options){ 0 }, err);
     const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
     void **outputs = calloc(g->output_count + 1, sizeof *outputs);
+    struct executor *ex = NULL;
     json_t *state;
     size_t index;
+    bool ok = true;
 
-    for (uint32_t i = 0; i < g->bound_count; i++)
+    for (uint32_t i = 0; ok && i < g->bound_count; i++) {
         inputs[i] = p;
+        ok = bound_fits(g, g->bound[i], values * sizeof *p, err);
+    }
     json_array_foreach(list, index, state)
     {
         char name[GRAPH_NAME + 1];
 
         snprintf(name, sizeof name, "s.%s", json_string_value(json_object_get(state, "name")));
-        for (uint32_t i = 0; i < g->output_count; i++)
-            if (strcmp(graph_text(g, g->outputs[i].name), name) == 0)
+        for (uint32_t i = 0; ok && i < g->output_count; i++)
+            if (strcmp(graph_text(g, g->outputs[i].name), name) == 0) {
                 outputs[i] = first[index].data;
+                ok = bound_fits(g, g->outputs[i].node, first[index].size, err);
+            }
     }
-
-    bool ok = ex && executor_run(ex, inputs, outputs, NULL, err);
-
+    if (ok)
+        ex = executor_new(g, &(struct executor_options){ 0 }, err);
+    ok = ex && executor_run(ex, inputs, outputs, NULL, err);
     executor_free(ex);
     free(inputs);
     free(outputs);
     return ok;
 }
 
+/* The slots of one parameter, with what its init makes of it. */
+static bool add_slots(struct states *states, const struct layout *l, const struct script_trace *optimiser, json_t *entry,
+                      const float *values, struct error *err)
+{
+    const struct layout_parameter *p = bound_parameter(l, json_object_get(entry, "name"), err);
+    json_t *list = json_object_get(entry, "state"), *init = json_object_get(entry, "init"), *state;
+    struct state_slot *first = &states->slots[states->count];
+    const struct graph *g;
+    size_t index;
+
+    if (!p)
+        return false;
+    json_array_foreach(list, index, state)
+    {
+        if (!slot_new(&states->slots[states->count++], p->name, state, err))
+            return error_at(err, "%s", p->name);
+    }
+    if (!json_is_integer(init) || json_array_size(list) == 0)
+        return true;
+    g = bound_graph(optimiser, init, err);
+    return (g && run_init(g, values + p->offset, p->values, first, list, err)) || error_at(err, "%s", p->name);
+}
+
+static int by_slot(const void *a, const void *b)
+{
+    return strcmp(((const struct state_slot *)a)->name, ((const struct state_slot *)b)->name);
+}
+
 bool states_new(struct states *states, struct session *s, const struct script_trace *optimiser, const float *values,
                 struct error *err)
 {
-    json_t *entries = json_object_get(optimiser->meta, "params"), *entry, *state;
-    size_t index, each, capacity = 0;
+    json_t *entries = json_object_get(optimiser->meta, "params"), *entry;
+    size_t index, capacity = 0;
+    bool ok = true;
 
     *states = (struct states){ 0 };
     json_array_foreach(entries, index, entry) capacity += json_array_size(json_object_get(entry, "state"));
     states->slots = calloc(capacity + 1, sizeof *states->slots);
-    json_array_foreach(entries, index, entry)
-    {
-        const char *name = json_string_value(json_object_get(entry, "name"));
-        json_t *list = json_object_get(entry, "state"), *init = json_object_get(entry, "init");
-        struct state_slot *first = &states->slots[states->count];
-        long place = layout_find(&s->layout, name);
-        bool ok = true;
-
-        json_array_foreach(list, each, state)
-        {
-            ok = slot_new(&states->slots[states->count++], name, state, err);
-            if (!ok)
-                break;
-        }
-        if (!ok || (json_is_integer(init) && json_array_size(list) &&
-                    !run_init(optimiser->graphs[json_integer_value(init)], values + s->layout.parameters[place].offset, first,
-                              list, err))) {
-            states_free(states);
-            return error_at(err, "%s", name);
-        }
-    }
-    return true;
+    json_array_foreach(entries, index, entry) ok = ok && add_slots(states, &s->layout, optimiser, entry, values, err);
+    if (ok)
+        qsort(states->slots, states->count, sizeof *states->slots, by_slot);
+    for (size_t i = 1; ok && i < states->count; i++)
+        if (strcmp(states->slots[i - 1].name, states->slots[i].name) == 0)
+            ok = error_set(err, ERROR_DUPLICATE, NULL, "%s twice", states->slots[i].name);
+    if (!ok)
+        states_free(states);
+    return ok;
 }
 
-void *states_find(const struct states *states, const char *name)
+const struct state_slot *states_find(const struct states *states, const char *name)
 {
-    for (size_t i = 0; i < states->count; i++)
-        if (strcmp(states->slots[i].name, name) == 0)
-            return states->slots[i].data;
-    return NULL;
-}
+    const struct state_slot key = { .name = (char *)(uintptr_t)name };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct named_tensor *)a)->name, ((const struct named_tensor *)b)->name);
+    return bsearch(&key, states->slots, states->count, sizeof key, by_slot);
 }
 
 struct named_tensor *states_tensors(const struct states *states, const struct layout *l, const float *values, size_t *count)
 {
-    struct named_tensor *list = calloc(l->count + states->count, sizeof *list);
+    struct named_tensor *list = calloc(l->count + states->count, sizeof *list), *own = list + states->count;
+    size_t taken = 0;
 
-    layout_tensors(l, values, list);
+    layout_tensors(l, values, own); /* at the end; what is merged in before never overtakes what is left of them */
+    *count = 0;
     for (size_t i = 0; i < states->count; i++) {
         const struct state_slot *slot = &states->slots[i];
-        struct named_tensor *t = &list[l->count + i];
+
+        while (taken < l->count && strcmp(own[taken].name, slot->name) < 0)
+            list[(*count)++] = own[taken++];
+
+        struct named_tensor *t = &list[(*count)++];
 
         *t = (struct named_tensor){ .name = slot->name, .code = slot->code, .rank = slot->rank, .bytes = slot->data };
         memcpy(t->dims, slot->dims, sizeof slot->dims);
     }
-    *count = l->count + states->count;
-    qsort(list, *count, sizeof *list, by_name);
+    *count += l->count - taken; /* these stand where they belong */
     return list;
 }
 

@@ -18,7 +18,7 @@ struct state_slot {
 };
 
 struct states {
-    struct state_slot *slots;
+    struct state_slot *slots; /* ascending by name */
     size_t count;
 };
 
@@ -27,8 +27,8 @@ bool states_new(struct states *states, struct session *s, const struct script_tr
                 struct error *err);
 void states_free(struct states *states);
 
-/* Data by the slot's name; NULL when there is none. */
-void *states_find(const struct states *states, const char *name);
+/* By the slot's name; NULL when there is none. */
+const struct state_slot *states_find(const struct states *states, const char *name);
 
 /* The layout's tensors and the slots as one list, ascending by name. The caller frees the list; names and bytes are borrowed. */
 struct named_tensor *states_tensors(const struct states *states, const struct layout *l, const float *values, size_t *count);

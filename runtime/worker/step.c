@@ -6,6 +6,7 @@
 
 #include "native/graph/backward.h"
 #include "native/graph/rewrite.h"
+#include "runtime/worker/bound.h"
 
 struct build {
     struct graph *g;
@@ -63,9 +64,9 @@ static bool find_output(struct build *b, const struct graph *src, const uint32_t
 /* Splices the model; its logits and ids by name. */
 static bool add_model(struct build *b, const struct script_trace *model, uint32_t *logits, uint32_t *ids)
 {
-    const struct graph *src = model->graphs[0];
+    const struct graph *src = bound_graph(model, json_object_get(model->meta, "graph"), b->err);
 
-    b->model = splice(b, src, NULL, 0);
+    b->model = src ? splice(b, src, NULL, 0) : NULL;
     if (!b->model || !find_output(b, src, b->model, "logits", logits))
         return false;
     *ids = graph_bound_find(b->g, "ids", NULL);
@@ -118,10 +119,12 @@ static bool add_objective(struct build *b, uint32_t logits, uint32_t ids)
 {
     const struct script_trace *objective = b->parts->objective;
     json_t *loss = json_object_get(objective->meta, "loss");
-    const struct graph *src = objective->graphs[json_integer_value(json_object_get(loss, "graph"))];
+    const struct graph *src = bound_graph(objective, json_object_get(loss, "graph"), b->err);
     struct graph_binding bindings[16];
     size_t count = 0;
 
+    if (!src)
+        return false;
     if (!json_is_null(json_object_get(objective->meta, "prepare")) && json_object_get(objective->meta, "prepare"))
         return error_set(b->err, ERROR_UNSUPPORTED, "objectives without `prepare` run", "an objective with `prepare`");
     for (uint32_t i = 0; i < src->bound_count; i++) {
@@ -157,7 +160,7 @@ static bool add_terms(struct build *b, json_t *terms, const struct graph *src, c
         double factor = json_is_string(coef) ? strtod(json_string_value(coef), NULL) : coef ? json_number_value(coef) : 1;
         uint32_t sum = GRAPH_NONE, count = GRAPH_NONE, value, k;
 
-        if (!find_output(b, src, nodes, sum_name, &sum))
+        if (!find_output(b, src, nodes, sum_name ? sum_name : "of a term", &sum))
             return false;
         value = sum;
         if (count_name &&
@@ -258,11 +261,13 @@ static bool add_update(struct build *b, json_t *entry, const char *parameter, ui
 {
     const struct script_trace *optimiser = b->parts->optimiser;
     json_t *states = json_object_get(entry, "state"), *state;
-    const struct graph *src = optimiser->graphs[json_integer_value(json_object_get(entry, "step"))];
+    const struct graph *src = bound_graph(optimiser, json_object_get(entry, "step"), b->err);
     struct graph_binding bindings[35];
     char names[32][GRAPH_NAME], out[GRAPH_NAME];
     size_t count = 0, index;
 
+    if (!src)
+        return false;
     if (json_array_size(states) > 32)
         return error_set(b->err, ERROR_LIMIT, NULL, "an optimiser with %zu states", json_array_size(states));
     bindings[count++] = (struct graph_binding){ "p", p };

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/worker/bound.h"
+
 bool training_new(struct training *t, struct session *s, float *values, double clip, struct error *err)
 {
     *t = (struct training){ .session = s, .values = values, .clip = clip };
@@ -22,27 +24,48 @@ void training_free(struct training *t)
     *t = (struct training){ 0 };
 }
 
-bool training_input(struct session *s, const float *values, const char *name, const void **data, const char **field,
-                    struct error *err)
+bool training_input(struct session *s, const struct session_step *step, uint32_t i, const float *values, const void **data,
+                    const char **field, struct error *err)
 {
     static const char *const model_fields[] = { "ids", "position", "segment", "real" };
+    const struct graph *g = step->graph;
+    const char *name = graph_text(g, g->nodes[g->bound[i]].name);
     long place = layout_find(&s->layout, name);
+    uint64_t count = (uint64_t)(step->rows * step->time);
 
     *data = NULL;
     *field = NULL;
+    for (size_t k = 0; k < 4; k++)
+        if (strcmp(name, model_fields[k]) == 0)
+            *field = model_fields[k];
+    if (strncmp(name, "b.", 2) == 0)
+        *field = name + 2;
     if (place >= 0) {
         *data = values + s->layout.parameters[place].offset;
-        return true;
+        count = s->layout.parameters[place].values;
+    } else if (!*field) {
+        *data = session_weight(s, name, &count, err);
     }
-    for (size_t i = 0; i < 4; i++)
-        if (strcmp(name, model_fields[i]) == 0)
-            *field = model_fields[i];
-    if (!*field && strncmp(name, "b.", 2) == 0)
-        *field = name + 2;
-    if (*field)
-        return true;
-    *data = session_weight(s, name, err);
-    return *data != NULL;
+    return (*data || *field) && bound_fits(g, g->bound[i], count * sizeof(float), err);
+}
+
+static bool bind_output(struct training *t, const struct graph *g, uint32_t i, struct training_bound *b, struct error *err)
+{
+    const char *name = graph_text(g, g->outputs[i].name);
+    const struct state_slot *slot = states_find(&t->states, name);
+    long place = strncmp(name, "p.", 2) == 0 ? layout_find(&t->session->layout, name + 2) : -1;
+    uint64_t size = sizeof(float);
+
+    if (slot) {
+        b->outputs[i] = slot->data;
+        size = slot->size;
+    } else if (place >= 0) {
+        b->outputs[i] = t->values + t->session->layout.parameters[place].offset;
+        size = t->session->layout.parameters[place].values * sizeof(float);
+    } else {
+        b->outputs[i] = strcmp(name, "loss") == 0 ? &t->loss : strcmp(name, "norm") == 0 ? &t->norm : &b->spare[i];
+    }
+    return bound_fits(g, g->outputs[i].node, size, err);
 }
 
 static bool bind_step(struct training *t, const struct session_step *step, struct training_bound *b, struct error *err)
@@ -56,30 +79,17 @@ static bool bind_step(struct training *t, const struct session_step *step, struc
     b->spare = calloc(g->output_count + 1, sizeof *b->spare);
     for (uint32_t i = 0; i < g->bound_count; i++) {
         const char *name = graph_text(g, g->nodes[g->bound[i]].name);
+        float *number = strcmp(name, "lr") == 0 ? &t->lr : strcmp(name, "b.progress") == 0 ? &t->progress : NULL;
+        const struct state_slot *slot = states_find(&t->states, name);
 
-        if (strcmp(name, "lr") == 0)
-            b->inputs[i] = &t->lr;
-        else if (strcmp(name, "b.progress") == 0)
-            b->inputs[i] = &t->progress;
-        else if (strncmp(name, "s.", 2) == 0)
-            b->inputs[i] = states_find(&t->states, name);
-        else if (!training_input(t->session, t->values, name, &b->inputs[i], &b->fields[i], err))
-            return false;
+        b->inputs[i] = slot ? slot->data : number;
+        if (!(b->inputs[i] ? bound_fits(g, g->bound[i], slot ? slot->size : sizeof *number, err)
+                           : training_input(t->session, step, i, t->values, &b->inputs[i], &b->fields[i], err)))
+            return error_at(err, "%s", name);
     }
-    for (uint32_t i = 0; i < g->output_count; i++) {
-        const char *name = graph_text(g, g->outputs[i].name);
-
-        if (strcmp(name, "loss") == 0)
-            b->outputs[i] = &t->loss;
-        else if (strcmp(name, "norm") == 0)
-            b->outputs[i] = &t->norm;
-        else if (strncmp(name, "p.", 2) == 0)
-            b->outputs[i] = t->values + t->session->layout.parameters[layout_find(&t->session->layout, name + 2)].offset;
-        else if (strncmp(name, "s.", 2) == 0)
-            b->outputs[i] = states_find(&t->states, name);
-        else
-            b->outputs[i] = &b->spare[i];
-    }
+    for (uint32_t i = 0; i < g->output_count; i++)
+        if (!bind_output(t, g, i, b, err))
+            return error_at(err, "%s", graph_text(g, g->outputs[i].name));
     return true;
 }
 
@@ -201,13 +211,15 @@ bool evaluate_batch(struct session *s, const float *values, const struct batch *
     for (uint32_t i = 0; ok && i < g->bound_count; i++) {
         const char *field;
 
-        ok = training_input(s, values, graph_text(g, g->nodes[g->bound[i]].name), &inputs[i], &field, err);
-        if (field)
+        ok = training_input(s, step, i, values, &inputs[i], &field, err);
+        if (ok && field)
             inputs[i] = batch_field(b, field);
     }
 
     void *outputs[2] = { logprobs, best };
 
+    for (uint32_t i = 0; ok && i < g->output_count; i++)
+        ok = bound_fits(g, g->outputs[i].node, count * sizeof(float), err);
     ok = ok && executor_run(step->executor, inputs, outputs, NULL, err);
     for (int64_t row = 0; ok && row < b->rows; row++) {
         bool exact = true;

@@ -45,10 +45,10 @@ struct hash training_root(const struct training *t);
 /* State root of a batch's arrays. */
 struct hash batch_root(const struct batch *b);
 
-/* Where the data of a graph's input lies: a trained value or a weight in *data; or, with *data NULL, the name of a batch field in
- * *field. Errors: missing (no such parameter). */
-bool training_input(struct session *s, const float *values, const char *name, const void **data, const char **field,
-                    struct error *err);
+/* Where the data of bound node `i` of a step's graph lies: a trained value or a weight in *data; or, with *data NULL, the name of a
+ * batch field in *field. Errors: missing (no such parameter), shape (the graph wants another size). */
+bool training_input(struct session *s, const struct session_step *step, uint32_t i, const float *values, const void **data,
+                    const char **field, struct error *err);
 
 /* Loss over evaluation rows: sums of -logprob over trained tokens, and rows whose every trained token is the arg max. */
 struct evaluation {

@@ -68,7 +68,7 @@ static float *logits_of(const struct batch *b, const float *values)
         if (place >= 0)
             inputs[i] = values + f.session->layout.parameters[place].offset;
         else if (!inputs[i])
-            inputs[i] = session_weight(f.session, name, &err);
+            inputs[i] = session_weight(f.session, name, &(uint64_t){ 0 }, &err);
         FIXTURE_OK(inputs[i] != NULL, &err);
     }
     for (uint32_t i = 0; i < g->output_count; i++)
