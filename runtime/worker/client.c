@@ -104,15 +104,15 @@ static void child_exited(uv_process_t *process, int64_t status, int signal)
     struct job *died = w->running;
 
     w->running = NULL;
-    if (died) {
+    uv_timer_start(w->restart, restart_due, 50u << (w->deaths < 7 ? w->deaths : 7), 0);
+    w->deaths++;
+    if (died) { /* last: what it calls may free the worker */
         struct error err = { 0 };
 
         error_set(&err, ERROR_FAULT, "see the node's log", "the worker ended in this job (status %lld, signal %d)",
                   (long long)status, signal);
         job_end(died, &(struct worker_answer){ .error = &err });
     }
-    uv_timer_start(w->restart, restart_due, 50u << (w->deaths < 7 ? w->deaths : 7), 0);
-    w->deaths++;
 }
 
 static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -299,6 +299,7 @@ struct worker *worker_new(uv_loop_t *loop, const struct worker_options *options,
 {
     struct worker *w = calloc(1, sizeof *w);
 
+    signal(SIGPIPE, SIG_IGN); /* writing to a worker that died is no end of its node */
     w->loop = loop;
     w->program = strdup(options->program ? options->program : "/proc/self/exe");
     w->blocks = strdup(options->blocks);
@@ -326,9 +327,8 @@ void worker_free(struct worker *w)
     if (!w)
         return;
     if (w->child) {
-        w->child->worker = NULL;
+        w->child->worker = NULL; /* its exit closes it */
         uv_process_kill(&w->child->process, SIGKILL);
-        child_close(w->child);
     }
     uv_close((uv_handle_t *)w->restart, timer_closed);
     job_free(w->running);

@@ -10,6 +10,7 @@
 
 #include "native/kernel/class.h"
 #include "native/kernel/pool.h"
+#include "runtime/worker/confine.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/frame.h"
 #include "runtime/worker/jobs.h"
@@ -82,11 +83,27 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
     return NULL;
 }
 
+/* A text of an error as JSON: one that was cut inside a character, or quotes a script's bytes, is shown in ASCII. */
+static json_t *text_of(const char *text)
+{
+    json_t *value = json_string(text);
+    char ascii[sizeof((struct error *)0)->message];
+    size_t size = 0;
+
+    if (value)
+        return value;
+    for (; text[size] && size + 1 < sizeof ascii; size++)
+        ascii[size] = (unsigned char)text[size] < 0x80 ? text[size] : '?';
+    ascii[size] = 0;
+    return json_string(ascii);
+}
+
 static bool answer(struct serving *w, json_t *result, const struct error *fault, struct error *err)
 {
-    json_t *line = result ? json_pack("{s:I, s:o}", "id", w->id, "result", result)
-                          : json_pack("{s:I, s:{s:s, s:s, s:s, s:s}}", "id", w->id, "error", "code", error_name(fault->code),
-                                      "place", fault->place, "message", fault->message, "hint", fault->hint);
+    json_t *line =
+        result ? json_pack("{s:I, s:o}", "id", w->id, "result", result)
+               : json_pack("{s:I, s:{s:s, s:o, s:o, s:o}}", "id", w->id, "error", "code", error_name(fault->code), "place",
+                           text_of(fault->place), "message", text_of(fault->message), "hint", text_of(fault->hint));
     bool ok = frame_write(w->out, line, NULL, 0, err);
 
     json_decref(line);
@@ -108,9 +125,11 @@ int worker_main(int argc, char **argv)
         fputs("rondo --worker BLOCKS THREADS NICE is started by a node\n", stderr);
         return 2;
     }
-    w.out = dup(STDOUT_FILENO);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    if (w.out < 0 || !kernel_start(&err) || !block_store_open(argv[0], &w.blocks, &err)) {
+    if (confine_worker(&err)) {
+        w.out = dup(STDOUT_FILENO);
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    }
+    if (err.code != ERROR_NONE || w.out < 0 || !kernel_start(&err) || !block_store_open(argv[0], &w.blocks, &err)) {
         fprintf(stderr, "rondo worker: %s\n", error_text(&err, text, sizeof text));
         return 4;
     }
