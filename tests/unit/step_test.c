@@ -52,7 +52,7 @@ static float *logits_of(const struct batch *b, const float *values)
     struct error err = { 0 };
     float *logits = calloc((size_t)(b->rows * b->time) * FIXTURE_VOCAB, sizeof *logits);
 
-    step = session_step(f.session, b->rows, b->time, false, 0, &err);
+    step = session_step(f.session, b->rows, b->time, SESSION_TRAIN, 0, &err);
     FIXTURE_OK(step != NULL, &err);
 
     const struct graph *g = step->model.graphs[0];
@@ -261,8 +261,8 @@ static void two_sessions_make_the_same_graph(void **state)
 
     (void)state;
     for (int64_t rows = 1; rows < 4; rows++) {
-        const struct session_step *one = session_step(f.session, rows, 32, false, 1, &err),
-                                  *two = session_step(other, rows, 32, false, 1, &err);
+        const struct session_step *one = session_step(f.session, rows, 32, SESSION_TRAIN, 1, &err),
+                                  *two = session_step(other, rows, 32, SESSION_TRAIN, 1, &err);
 
         FIXTURE_OK(one && two, &err);
 
