@@ -75,8 +75,8 @@ static bool read_entry(const json_t *entry, const uint8_t *data, uint64_t data_s
     if (!read_number(json_array_get(offsets, 0), &begin, err) || !read_number(json_array_get(offsets, 1), &end, err))
         return false;
     if (begin > end || end > data_size)
-        return error_set(err, ERROR_RANGE, NULL, "data_offsets [%" PRIu64 ", %" PRIu64 "] in %" PRIu64 " bytes of data", begin,
-                         end, data_size);
+        return error_set(err, ERROR_RANGE, "is the file whole?",
+                         "data_offsets [%" PRIu64 ", %" PRIu64 "] in %" PRIu64 " bytes of data", begin, end, data_size);
     if (!tensor_measure(t->type, t->rank, t->dims, SIZE_MAX, &values, &t->size, err))
         return false;
     if (t->size != end - begin)

@@ -132,8 +132,10 @@ static int preview_main(struct invocation *in)
 
     if (!option_integer(in, "rows", 1, 1000000, &limit, &err))
         return command_fail(in, &err);
-    read_data(in, limit);
-    return EXIT_OK;
+
+    int status = read_data(in, limit);
+
+    return status == EXIT_VERDICT ? EXIT_OK : status;
 }
 
 #define DATA_TEXT                                                                                                                \

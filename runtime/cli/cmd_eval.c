@@ -59,10 +59,11 @@ static json_t *evaluate(struct invocation *in, struct archive *a, const struct m
                        told, in, err);
 }
 
-/* { run, round, before?, after }. */
+/* { run, round, before?, after }: the last record's state; records after the last round only settle. */
 static json_t *measure_run(struct invocation *in, struct archive *a, const struct measure *m, struct error *err)
 {
     size_t last = json_array_size(a->finals);
+    int64_t round = (int64_t)last - 1 < (int64_t)a->course.spec.rounds ? (int64_t)last - 1 : (int64_t)a->course.spec.rounds;
     json_t *genesis = NULL, *before = NULL, *after = NULL, *result = NULL;
 
     if (last == 0) {
@@ -75,7 +76,7 @@ static json_t *measure_run(struct invocation *in, struct archive *a, const struc
     if (!option_flag(in, "before") || (before = evaluate(in, a, m, document_text(genesis, "outer"), err)))
         after = evaluate(in, a, m, document_text(archive_record(a, (int64_t)last - 1), "outer"), err);
     if (after)
-        result = json_pack("{s:s, s:I, s:s, s:O*, s:O}", "run", a->course.run, "round", (json_int_t)last - 1, "data", m->data,
+        result = json_pack("{s:s, s:I, s:s, s:O*, s:O}", "run", a->course.run, "round", (json_int_t)round, "data", m->data,
                            "before", before, "after", after);
     json_decref(genesis);
     json_decref(before);

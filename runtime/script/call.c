@@ -197,6 +197,7 @@ bool script_call(const struct script_bundle *bundle, const char *verb, json_t *a
 {
     static const struct script_limits none;
     const struct script_limits *l = limits ? limits : &none;
+    char hex[65];
     struct buffer request = { 0 }, reply = { 0 };
     pid_t pid = -1;
     int fd = -1, status = 0;
@@ -217,8 +218,8 @@ bool script_call(const struct script_bundle *bundle, const char *verb, json_t *a
     buffer_free(&reply);
     if (!ok) {
         script_trace_free(out);
-        if (err && !err->place[0])
-            error_at(err, "%s.lua", bundle->files[0].name);
+        if (err && !err->place[0]) /* as after a tail call, which leaves no line */
+            error_at(err, "%s.lua@%.8s", bundle->files[0].name, script_hash(&bundle->files[0], hex));
     }
     return ok;
 }

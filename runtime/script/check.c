@@ -188,7 +188,8 @@ json_t *script_check(const struct script_bundle *bundle, json_t *config, const s
         ok = error_set(err, ERROR_MISMATCH, "report this: the sandbox lets something through that differs from run to run",
                        "two traces of %s differ", bundle->files[0].name);
     if (ok && !strcmp(kind, "model"))
-        ok = look_around(&first, out, err) || error_at(err, "%s.lua", bundle->files[0].name);
+        ok = look_around(&first, out, err) ||
+             error_at(err, "%s.lua@%.8s", bundle->files[0].name, json_string_value(json_object_get(out, "hash")));
     if (ok) {
         static const char *const kept[] = { "fields", "gradients", "warnings", "unread", "plan", "keeps_peer", "nodes", NULL };
         for (size_t i = 0; kept[i]; i++)

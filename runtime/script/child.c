@@ -86,8 +86,11 @@ static void adopt(struct child *c, int status)
     const char *colon = strstr(at, ".lua@");
     const char *number = colon ? strchr(colon, ':') : NULL;
     size_t digits = number ? strspn(number + 1, "0123456789") : 0;
+    const char *hint = strstr(at, "attempt to compare")
+                           ? "a tensor has no value yet: x:gt(y), x:eq(y) ... compare tensors, where chooses"
+                           : NULL;
     if (digits && number[1 + digits] == ':') {
-        error_set(&c->error, ERROR_SCRIPT, NULL, "%s", number + digits + 3);
+        error_set(&c->error, ERROR_SCRIPT, hint, "%s", number + digits + 3);
         error_at(&c->error, "%.*s", (int)(number + 1 + digits - at), at);
     } else {
         error_set(&c->error, ERROR_SCRIPT, NULL, "%s", at);
