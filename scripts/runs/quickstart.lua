@@ -23,7 +23,7 @@ return {
               answer_rounds = 1, checkpoint_every = 1, correction = "refold" },
     kernel_class = "portable-f32-1",
     seed_lead = 20,
-    quorum = { trainers = 3, round_ms = 120000, close_ms = 500, drop_after = 3,
+    quorum = { trainers = 3, round_ms = 120000, close_ms = 4000, drop_after = 3,
                grace = { factor = 3, min_ms = 2000, max_ms = 60000 } },
     committee = { size = 4, threshold = 3, view_ms = 1000, settle_ms = 200, release_threshold = 3 },
     payment = { ledger = "local", block_ms = 50, asset = "TNZO", budget = "1600000", per_round = "100000",
