@@ -157,7 +157,7 @@ static json_t *evaluation(struct local *l, struct archive *a, const char *first,
 
 static json_t *replays(struct local *l, struct archive *a, struct error *err)
 {
-    json_t *first = replay_round(a, 1, NULL, replay_told, l, err), *spots = first ? replay_spot_checks(a, err) : NULL, *each,
+    json_t *first = replay_round(a, 1, NULL, replay_told, l, err), *spots = first ? replay_spot_checks(a, replay_told, l, err) : NULL, *each,
            *result;
     json_int_t checked = 0, matched = 0;
     size_t index;

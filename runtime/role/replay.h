@@ -11,8 +11,9 @@
 json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,
                      struct error *err);
 
-/* The spot checks that seeds drew in a whole run, and those that the drawn member reported as equal: { drawn, matched }. */
-json_t *replay_spot_checks(struct archive *a, struct error *err);
+/* The spot checks that seeds drew in a whole run: { drawn, matched, reported }. What the drawn member has not reported as equal in a
+ * record that followed soon is recomputed here. */
+json_t *replay_spot_checks(struct archive *a, worker_progress *progress, void *context, struct error *err);
 
 /* Payload bytes of every contribution in the records times its receivers, and what dense exchange of every step would have been. */
 bool replay_traffic(struct archive *a, int64_t parameters, int64_t *sent, int64_t *dense, struct error *err);

@@ -24,7 +24,7 @@ return {
     kernel_class = "portable-f32-1",
     seed_lead = 20,
     quorum = { trainers = 3, round_ms = 120000, close_ms = 4000, drop_after = 3,
-               grace = { factor = 3, min_ms = 2000, max_ms = 60000 } },
+               grace = { factor = 3, min_ms = 5000, max_ms = 60000 } },
     committee = { size = 4, threshold = 3, view_ms = 1000, settle_ms = 200, release_threshold = 3 },
     payment = { ledger = "local", block_ms = 50, asset = "TNZO", budget = "1600000", per_round = "100000",
                 terms = { trainers = 0.8, syncers = 0.2, basis = "accepted" }, expiry_rounds = 20 },

@@ -26,4 +26,13 @@ make $folder/start/model.safetensors luajit tools/pocket/init.lua 1
 make $folder/start.jsonl luajit tools/pocket/corpus.lua 1 1800000 start
 make $folder/corpus.jsonl luajit tools/pocket/corpus.lua 31 50500000 full
 [ "${1:-}" = --input-only ] && exit 0
-exec build/rondo local scripts/runs/pocket_pretrain.lua --home build/pocket/home --json "$@"
+
+# adapter RESULT: the folder that a result names.
+adapter() { sed 's/.*"adapter":"\([^"]*\)".*/\1/' "$1"; }
+
+build/rondo fit scripts/runs/pocket_start.lua --home $folder/stage-1 --json >$folder/stage-1.json
+mkdir -p $folder/stage
+cp $folder/start/*.json $folder/start/*.jinja $folder/stage/
+cp "$(adapter $folder/stage-1.json)/model.safetensors" $folder/stage/
+build/rondo fit scripts/runs/pocket_pretrain.lua --home $folder/stage-2 --json >$folder/stage-2.json
+echo "the model: $(adapter $folder/stage-2.json)/model.safetensors"
