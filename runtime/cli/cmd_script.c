@@ -142,7 +142,7 @@ static int describe_main(struct invocation *in)
 
 static void print_check(const struct script_set *set, const json_t *checked)
 {
-    json_t *each;
+    json_t *each, *fault = json_object_get(checked, "fault");
     size_t index;
 
     print_description(set, checked);
@@ -163,7 +163,11 @@ static void print_check(const struct script_set *set, const json_t *checked)
     {
         printf("warning   %s\n", json_string_value(each));
     }
-    puts("ok        traced twice in fresh processes, with equal results");
+    if (fault)
+        printf("wrong     %s (%s)\n", json_string_value(json_object_get(fault, "message")),
+               json_string_value(json_object_get(fault, "hint")));
+    else
+        puts("ok        traced twice in fresh processes, with equal results");
 }
 
 static int check_main(struct invocation *in)
@@ -180,12 +184,15 @@ static int check_main(struct invocation *in)
         command_print_json(json_incref(checked));
     else if (checked)
         print_check(&set, checked);
+
+    bool checks = checked, wrong = json_object_get(checked, "fault") != NULL;
+
     json_decref(checked);
     json_decref(config);
     json_decref(options);
     script_set_free(&set);
-    if (checked)
-        return EXIT_OK;
+    if (checks)
+        return wrong ? EXIT_VERDICT : EXIT_OK;
     command_fail(in, &err);
     return err.code == ERROR_MISMATCH ? EXIT_VERDICT : error_status(err.code);
 }
@@ -281,8 +288,16 @@ static bool choose_model(const struct invocation *in, struct bench_part *part, c
 static json_t *kind_of(const struct invocation *in, json_t *options, struct error *err)
 {
     struct script_set set = { 0 };
-    json_t *checked = read_script(in, options, &set, err) ? script_check(&set.bundle, NULL, NULL, err) : NULL;
+    json_t *checked = read_script(in, options, &set, err) ? script_check(&set.bundle, NULL, NULL, err) : NULL,
+           *fault = json_object_get(checked, "fault");
 
+    if (fault) {
+        error_set(err, ERROR_SCRIPT, json_string_value(json_object_get(fault, "hint")), "%s",
+                  json_string_value(json_object_get(fault, "message")));
+        error_at(err, "%s", set.files[0].name);
+        json_decref(checked);
+        checked = NULL;
+    }
     script_set_free(&set);
     return checked;
 }
@@ -350,7 +365,8 @@ const struct command command_script_check = {
     "FILE",
     "admit a script and trace its graphs",
     "rondo script check focal_sft.lua\nrondo script check llama --config models/pocket/config.json",
-    SCRIPT_TEXT " Graphs are traced\ntwice in fresh processes, at small sizes; exit status 1 when the two differ.",
+    SCRIPT_TEXT " Graphs are traced\ntwice in fresh processes, at small sizes; exit status 1 when the two differ, or when a text "
+                "model looks ahead or across documents.",
     check_options,
     check_main,
 };

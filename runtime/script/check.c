@@ -159,6 +159,11 @@ static void keep(json_t *out, const json_t *meta, const char *name)
         json_object_set(out, name, v);
 }
 
+static void blame(json_t *out, const char *message, const char *hint)
+{
+    json_object_set_new(out, "fault", json_pack("{s:s, s:s}", "message", message, "hint", hint));
+}
+
 /* A text model must not see what comes later, nor the document packed before. */
 static bool look_around(const struct script_trace *t, json_t *out, struct error *err)
 {
@@ -170,9 +175,10 @@ static bool look_around(const struct script_trace *t, json_t *out, struct error 
     json_object_set_new(out, "causal", json_boolean(causal));
     json_object_set_new(out, "packed_apart", json_boolean(apart));
     if (!causal)
-        return error_set(err, ERROR_SCRIPT, "give attention causal = true", "logits depend on a later token");
-    return apart || error_set(err, ERROR_SCRIPT, "give attention segment = b.segment",
-                              "logits of a document depend on the one packed before it");
+        blame(out, "logits depend on a later token", "give attention causal = true");
+    else if (!apart)
+        blame(out, "logits of a document depend on the one packed before it", "give attention segment = b.segment");
+    return true;
 }
 
 json_t *script_check(const struct script_bundle *bundle, json_t *config, const struct script_limits *limits, struct error *err)

@@ -175,8 +175,9 @@ void script_set_free(struct script_set *set);
 
 /* `rondo script check FILE`: describe, then trace with small sizes, twice in fresh processes whose answers must be equal (hashes of the
  * graphs among them). `config`: of models; NULL for a small decoder. The result is script_describe's and, by kind, fields, gradients,
- * warnings [ text ], unread (keys of config), plan, causal and packed_apart (text models; false is an error), graphs [ { name, nodes,
- * hash, bytes, operations } ] at those small sizes. */
+ * warnings [ text ], unread (keys of config), plan, causal and packed_apart (text models), graphs [ { name, nodes, hash, bytes,
+ * operations } ] at those small sizes. `fault` { message, hint } is there when the script is admitted but wrong: a text model that looks
+ * ahead or across documents. Errors: what script_describe and the traces refuse; mismatch (the two traces differ). */
 json_t *script_check(const struct script_bundle *bundle, json_t *config, const struct script_limits *limits, struct error *err);
 
 /* What the program runs when its one argument is `--script-child`; returns the exit status and never returns to a parent's state. */

@@ -58,7 +58,7 @@ L
 refused mean 2 "depends on how the step is cut"
 
 # What grows until memory ends has no line: the engine could not make one.
-printf 'local t = {}\nfor i = 1, 1e9 do t[i] = ("x"):rep(1000) .. i end\n' | script growing
+printf 'local t = {}\nfor i = 1, 1e9 do t[i] = ("x"):rep(1e6) .. i end\n' | script growing
 expect 3 "growing.lua@[0-9a-f]\{8\}: the script needs more than its memory" script check "$work/growing.lua"
 
 expect 3 "no option promt_weight (it has prompt_weight per)" script check chat_sft --option promt_weight=1
@@ -71,3 +71,14 @@ expect 3 '"error":{"code":"shape","place":"axis.lua@' script check "$work/axis.l
 # The same words from `try`, before anything is trained.
 expect 3 "axis.lua@[0-9a-f]*:2: sum: no axis vocab" script try "$work/axis.lua"
 expect 3 "a script of kind reward plays no part" script try exact_match
+
+# Admitted, but wrong: a negative verdict.
+sed 's/causal = true/causal = false/' scripts/models/decoder.lua >"$work/decoder.lua"
+mkdir -p "$work/scripts"
+cp -r scripts/* "$work/scripts"
+cp "$work/decoder.lua" "$work/scripts/models/decoder.lua"
+RONDO_SCRIPTS=$work/scripts
+export RONDO_SCRIPTS
+expect 1 "^wrong     logits depend on a later token (give attention causal = true)" script check llama
+expect 1 '"fault":{"message":"logits depend' script check llama --json
+expect 3 "llama: logits depend on a later token" script try llama --model models/pocket
