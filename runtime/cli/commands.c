@@ -7,6 +7,8 @@ const struct command *const commands[] = {
     &command_fit,
     &command_replay,
     &command_audit,
+    &command_why,
+    &command_sync,
     &command_script_check,
     &command_script_describe,
     &command_script_try,

@@ -22,7 +22,9 @@ extern const struct command command_script_check;
 extern const struct command command_script_describe;
 extern const struct command command_script_try;
 extern const struct command command_sponsor;
+extern const struct command command_sync;
 extern const struct command command_syncer;
 extern const struct command command_trainer;
+extern const struct command command_why;
 
 #endif
