@@ -8,6 +8,7 @@
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/role/driver.h"
+#include "runtime/role/home.h"
 
 static const struct option node_options_table[] = {
     { "peer", "URL", "a node of the run to begin with (not needed again once the folder knows the run)" },
@@ -74,7 +75,8 @@ static int run_role(struct invocation *in, const char *role)
         return command_fail(in, &err);
     if (option_flag(in, "with-parent"))
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-    ok = kernel_start(&err) && node_open(&node, role, &options, &err) && take_part(&node, in->argument[0], &err);
+    ok = kernel_start(&err) && node_open(&node, role, &options, &err) && take_part(&node, in->argument[0], &err) &&
+         home_running_put(&node, &err);
     if (ok && strcmp(role, "sponsor") != 0) {
         node.driver = driver_new(&node, strcmp(role, "syncer") == 0, &err);
         ok = node.driver != NULL;
@@ -82,6 +84,7 @@ static int run_role(struct invocation *in, const char *role)
         node_tell(&node, "ready", json_pack("{s:s, s:s}", "run", node.course->run, "endpoint", node_endpoint(&node)));
     }
     ok = ok && node_run(&node, &err);
+    home_running_remove(&node);
     node_close(&node);
     return ok ? EXIT_OK : command_fail(in, &err);
 }

@@ -207,7 +207,7 @@ static bool known_name(const struct schema *schema, const char *name)
 static bool unknown_name(const struct schema *schema, const char *name, struct error *err)
 {
     const char *known[NAME + 1] = { 0 };
-    char hint[NAME + 32] = "";
+    char hint[240] = "known:";
 
     for (size_t i = 0; i < schema->count && i < NAME; i++)
         known[i] = schema->fields[i].name;
@@ -216,6 +216,11 @@ static bool unknown_name(const struct schema *schema, const char *name, struct e
 
     if (nearest)
         snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
+    for (size_t i = 0; !nearest && i < schema->count && i < NAME; i++) {
+        size_t at = strlen(hint);
+
+        snprintf(hint + at, sizeof hint - at, " %s", known[i]);
+    }
     return error_set(err, ERROR_UNKNOWN, hint, "unknown field \"%.60s\"", name);
 }
 

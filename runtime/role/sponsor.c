@@ -88,8 +88,39 @@ static bool put_text(const struct sponsor_setting *setting, const struct script_
     return true;
 }
 
-/* entry.script becomes a CID; what it imports is put too and pinned in `imports`. */
-static bool put_script(const struct sponsor_setting *setting, json_t *entry, json_t *imports, struct error *err)
+/* A script that the draft names by CID, with the imports it pins: all of them must be in the store. */
+static json_t *describe_stored(const struct sponsor_setting *setting, struct hash id, const json_t *entry, json_t *imports,
+                               struct error *err)
+{
+    size_t count = json_object_size(imports) + 1, used = 1;
+    struct buffer *texts = calloc(count, sizeof *texts);
+    struct script_file *files = calloc(count, sizeof *files);
+    struct script_bundle bundle = { files, count, json_object_get(entry, "options") };
+    const char *name;
+    json_t *cid, *meta = NULL;
+    bool ok = block_get(setting->blocks, id, &texts[0], err);
+
+    json_object_foreach(imports, name, cid)
+    {
+        struct hash import;
+
+        ok = ok && cid_parse(json_string_value(cid) ? json_string_value(cid) : "", &import, err) &&
+             block_get(setting->blocks, import, &texts[used], err);
+        files[used] = (struct script_file){ name, (const char *)texts[used].bytes, texts[used].size };
+        used++;
+    }
+    files[0] = (struct script_file){ "script", (const char *)texts[0].bytes, texts[0].size };
+    if (ok)
+        meta = script_describe(&bundle, NULL, err);
+    for (size_t i = 0; i < count; i++)
+        buffer_free(&texts[i]);
+    free(texts);
+    free(files);
+    return meta;
+}
+
+/* entry.script becomes a CID; what it imports is put too and pinned in `imports`. `robust` (may be NULL): whether it says so of itself. */
+static bool put_script(const struct sponsor_setting *setting, json_t *entry, json_t *imports, bool *robust, struct error *err)
 {
     const char *name = document_text(entry, "script");
     struct script_set set;
@@ -101,11 +132,19 @@ static bool put_script(const struct sponsor_setting *setting, json_t *entry, jso
 
     if (!name)
         return error_set(err, ERROR_MISSING, "name a script, or give its path", "script: this field is missing");
-    if (cid_parse(name, &already, &no))
-        return true;
+    if (cid_parse(name, &already, &no)) {
+        if (!robust)
+            return true;
+        meta = describe_stored(setting, already, entry, imports, err);
+        *robust = json_is_true(json_object_get(meta, "robust"));
+        json_decref(meta);
+        return meta != NULL;
+    }
     if (!script_set_read(setting->scripts, name, json_object_get(entry, "options"), &set, err))
         return false;
     meta = script_describe(&set.bundle, NULL, err);
+    if (robust)
+        *robust = json_is_true(json_object_get(meta, "robust"));
     ok = meta && put_text(setting, &set.bundle.files[0], entry, "script", err);
     json_array_foreach(json_object_get(meta, "imports"), index, import)
     {
@@ -121,6 +160,8 @@ static bool put_script(const struct sponsor_setting *setting, json_t *entry, jso
 static bool put_scripts(const struct sponsor_setting *setting, json_t *draft, struct error *err)
 {
     static const char *const roles[] = { "model", "objective", "inner", "outer", "schedule" };
+    const char *tier = document_text(json_object_get(draft, "trust"), "tier");
+    bool open = tier && strcmp(tier, "open") == 0, safe = false;
     json_t *imports = json_object_get(draft, "imports"), *entry;
     size_t index;
 
@@ -130,13 +171,21 @@ static bool put_scripts(const struct sponsor_setting *setting, json_t *draft, st
     }
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         entry = json_object_get(draft, roles[i]);
-        if (json_is_object(entry) && !put_script(setting, entry, imports, err))
+        if (json_is_object(entry) && !put_script(setting, entry, imports, NULL, err))
             return error_at(err, "%s", roles[i]);
     }
     json_array_foreach(json_object_get(draft, "aggregators"), index, entry)
     {
-        if (!put_script(setting, entry, imports, err))
+        bool robust = false;
+
+        if (!put_script(setting, entry, imports, open ? &robust : NULL, err))
             return error_at(err, "aggregators[%zu]", index);
+        safe = safe || robust;
+    }
+    if (open && !safe) {
+        error_set(err, ERROR_RANGE, "put trimmed_mean, median or norm_clip before it, or set trust.tier = \"known\"",
+                  "the open tier needs an aggregator that declares robust = true; none of this chain does");
+        return error_at(err, "aggregators");
     }
     return true;
 }

@@ -1,0 +1,231 @@
+/* After a run was made: show, list, stop. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "native/base/file.h"
+#include "runtime/cli/commands.h"
+#include "runtime/role/archive.h"
+#include "runtime/role/home.h"
+#include "runtime/round/record.h"
+#include "runtime/round/value.h"
+
+/* --- show ---------------------------------------------------------------------------------------------------------------- */
+
+static json_t *round_line(const json_t *record)
+{
+    json_t *each, *settled = json_array();
+    size_t index;
+    json_int_t accepted = 0, refused = 0;
+
+    json_array_foreach(json_object_get(record, "contributions"), index, each)
+    {
+        if (value_is(each, "code", "ok"))
+            accepted++;
+        else
+            refused++;
+    }
+    json_array_foreach(json_object_get(record, "settled"), index, each)
+        json_array_append(settled, json_object_get(each, "round"));
+    return json_pack("{s:O, s:O, s:O, s:I, s:I, s:O, s:o}", "round", json_object_get(record, "round"), "kind",
+                     json_object_get(record, "kind"), "reason", json_object_get(record, "reason"), "accepted", accepted,
+                     "refused", refused, "state_root", json_object_get(record, "state"), "settled", settled);
+}
+
+static json_t *show(struct archive *a)
+{
+    const struct run_spec *s = &a->course.spec;
+    json_t *rounds = json_array(), *final;
+    const json_t *last = archive_record(a, (int64_t)json_array_size(a->finals) - 1);
+    char did[DID_TEXT], each[AMOUNT_TEXT];
+    size_t index;
+
+    json_array_foreach(a->finals, index, final) json_array_append_new(rounds, round_line(json_object_get(final, "record")));
+    return json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:o, s:O, s:O, s:O}", "run", a->course.run, "name", s->name, "sponsor",
+                     did_text(&s->sponsor, did), "rounds_planned", (json_int_t)s->rounds, "per_round",
+                     amount_text(s->payment.per_round, each), "asset", s->payment.asset, "finished",
+                     last && record_is_last(&a->course.rules, last), "rounds", rounds, "members",
+                     last ? json_object_get(last, "members") : json_null(), "convicted",
+                     last ? json_object_get(last, "convicted") : json_null(), "spec", s->json);
+}
+
+static void print_show(const json_t *result)
+{
+    json_t *each;
+    size_t index;
+
+    printf("run      %s\nname     %s\nsponsor  %s\nrounds   %lld planned at %s %s%s\n", value_text(result, "run"),
+           value_text(result, "name"), value_text(result, "sponsor"), (long long)value_integer(result, "rounds_planned"),
+           value_text(result, "per_round"), value_text(result, "asset"),
+           json_is_true(json_object_get(result, "finished")) ? ", finished" : "");
+    json_array_foreach(json_object_get(result, "members"), index, each)
+    {
+        printf("%-8s %s\n", value_text(each, "role"), value_text(each, "did"));
+    }
+    json_array_foreach(json_object_get(result, "convicted"), index, each)
+    {
+        printf("convicted for round %lld: %s\n", (long long)value_integer(each, "round"), value_text(each, "did"));
+    }
+    printf("\n%5s %-6s %8s %8s  %-16s\n", "round", "kind", "accepted", "refused", "state");
+    json_array_foreach(json_object_get(result, "rounds"), index, each)
+    {
+        printf("%5lld %-6s %8lld %8lld  %.16s %s\n", (long long)value_integer(each, "round"), value_text(each, "kind"),
+               (long long)value_integer(each, "accepted"), (long long)value_integer(each, "refused"),
+               value_text(each, "state_root"), value_text(each, "reason"));
+    }
+}
+
+static int show_main(struct invocation *in)
+{
+    struct archive a = { 0 };
+    struct error err = { 0 };
+    json_t *result = archive_open(&a, in->home, in->argument[0], &err) ? show(&a) : NULL;
+
+    archive_close(&a);
+    if (!result)
+        return command_fail(in, &err);
+    if (in->json) {
+        command_print_json(result);
+    } else {
+        print_show(result);
+        json_decref(result);
+    }
+    return EXIT_OK;
+}
+
+const struct command command_run_show = {
+    "run show",
+    "RUN",
+    "a run's rounds, members and convictions, from the records of the nodes in a home",
+    "rondo run show RUN --home build/q\nrondo run show RUN --home build/q --json",
+    "Nothing needs to run. While nodes run ask them with `rondo status`.",
+    NULL,
+    show_main,
+};
+
+/* --- list ---------------------------------------------------------------------------------------------------------------- */
+
+static void list_folder(json_t *list, const struct home_node *n)
+{
+    struct error none = { 0 };
+    struct hash *ids = NULL;
+    size_t count = 0;
+    char path[4300], cid[CID_TEXT];
+    struct journal *journal;
+
+    snprintf(path, sizeof path, "%s/node.db", n->folder);
+    if (!file_exists(path))
+        return;
+    journal = journal_open(n->folder, &none);
+    if (journal && journal_list_runs(journal, &ids, &count, &none))
+        for (size_t i = 0; i < count; i++) {
+            uint32_t last = 0;
+            bool some = journal_last_final(journal, ids[i], &last, &none);
+
+            json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:b}", "node", n->name, "run", cid_text(ids[i], cid), "round",
+                                                  some ? json_integer(last) : json_null(), "running", 0));
+        }
+    free(ids);
+    journal_close(journal);
+}
+
+static int list_main(struct invocation *in)
+{
+    size_t count, index;
+    struct home_node *nodes = home_nodes(in->home, &count);
+    json_t *list = json_array(), *each;
+
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i].running) /* its journal is in use; the file says what it serves */
+            json_array_append_new(list, json_pack("{s:s, s:O, s:n, s:b}", "node", nodes[i].name, "run",
+                                                  json_object_get(nodes[i].running, "run"), "round", "running", 1));
+        else
+            list_folder(list, &nodes[i]);
+    }
+    home_nodes_free(nodes, count);
+    if (in->json) {
+        command_print_json(json_pack("{s:o}", "runs", list));
+        return EXIT_OK;
+    }
+    json_array_foreach(list, index, each)
+    {
+        printf("%-14s %s", value_text(each, "node"), value_text(each, "run"));
+        if (json_is_true(json_object_get(each, "running")))
+            puts("  running");
+        else if (json_is_integer(json_object_get(each, "round")))
+            printf("  round %lld\n", (long long)value_integer(each, "round"));
+        else
+            puts("");
+    }
+    if (json_array_size(list) == 0 && !in->quiet)
+        fprintf(stderr, "%s holds no runs\n", in->home);
+    json_decref(list);
+    return EXIT_OK;
+}
+
+const struct command command_run_list = {
+    "run list", "", "the runs that the nodes of a home take part in", "rondo run list --home build/q", "", NULL, list_main,
+};
+
+/* --- stop ---------------------------------------------------------------------------------------------------------------- */
+
+static const char stop_truth[] = "Its trainers and syncers go on as long as they find each other: a funded round is promised to "
+                                 "them. Nobody can take an escrow\n"
+                                 "back before its expiry; rounds that nobody works in are skipped and refunded then. Ending a "
+                                 "run early by an amendment comes\n"
+                                 "with a later version.";
+
+/* The process must still be that node of that run: pids are used again. */
+static bool is_serving(const struct home_node *n, const char *run)
+{
+    struct error none = { 0 };
+    json_t *status = home_ask(json_string_value(json_object_get(n->running, "endpoint")), "/v1/status", true, &none);
+    bool same =
+        status && json_equal(json_object_get(status, "did"), json_object_get(n->running, "did")) && value_is(status, "run", run);
+
+    json_decref(status);
+    return same;
+}
+
+static int stop_main(struct invocation *in)
+{
+    struct error err = { 0 };
+    const char *run = in->argument[0];
+    size_t count;
+    struct home_node *nodes = home_nodes(in->home, &count);
+    json_t *stopped = json_array();
+    char path[4300];
+
+    snprintf(path, sizeof path, "%.4000s/run.json", in->home);
+    for (size_t i = 0; i < count; i++) {
+        if (!nodes[i].running || !value_is(nodes[i].running, "role", "sponsor") || !value_is(nodes[i].running, "run", run) ||
+            !is_serving(&nodes[i], run))
+            continue;
+        if (file_exists(path))
+            error_set(&err, ERROR_REFUSED, "press Ctrl-C there, or send it SIGTERM",
+                      "a `rondo local` keeps this sponsor running");
+        else if (kill((pid_t)value_integer(nodes[i].running, "pid"), SIGTERM) == 0)
+            json_array_append_new(stopped, json_string(nodes[i].name));
+    }
+    home_nodes_free(nodes, count);
+    if (err.code == ERROR_NONE && json_array_size(stopped) == 0)
+        error_set(&err, ERROR_MISSING, "rondo status --home DIR lists what runs", "no sponsor of %s runs in this home", run);
+    if (json_array_size(stopped) == 0) {
+        json_decref(stopped);
+        return command_fail(in, &err);
+    }
+    if (in->json) {
+        command_print_json(json_pack("{s:s, s:o, s:s}", "run", run, "stopped", stopped, "note", stop_truth));
+        return EXIT_OK;
+    }
+    printf("stopped serving %s\n%s\n", run, stop_truth);
+    json_decref(stopped);
+    return EXIT_OK;
+}
+
+const struct command command_run_stop = {
+    "run stop", "RUN", "stop serving a run as its sponsor", "rondo run stop RUN --home /srv/sponsor", stop_truth, NULL, stop_main,
+};

@@ -1,0 +1,154 @@
+#include "runtime/role/create.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "native/base/file.h"
+#include "native/base/json.h"
+#include "runtime/role/books.h"
+#include "runtime/role/sponsor.h"
+
+enum { LIST_LIMIT = 1 << 20 };
+
+struct creating {
+    const struct create_options *options;
+    struct key_pair keys;
+    struct block_store blocks;
+    struct journal *journal;
+    struct document run;
+};
+
+static bool open_folder(struct creating *c, struct error *err)
+{
+    char folder[4300], path[4400];
+
+    snprintf(folder, sizeof folder, "%.4000s/nodes/%.200s", c->options->home, c->options->name);
+    snprintf(path, sizeof path, "%s/key.json", folder);
+    if (!file_exists(path)) {
+        error_set(err, ERROR_MISSING, "rondo key new makes it", "the sponsor has no key");
+        return error_at(err, "%s", path);
+    }
+    if (!keyfile_read(path, c->options->passphrase, &c->keys, err))
+        return error_at(err, "%s", path);
+    snprintf(path, sizeof path, "%s/blocks", folder);
+    c->journal = journal_open(folder, err);
+    if (!c->journal && err->code == ERROR_CONFLICT)
+        error_set(err, ERROR_REFUSED, "stop it, or give another --name", "the node %s is running", c->options->name);
+    return c->journal && block_store_open(path, &c->blocks, err);
+}
+
+/* A list from a file; *list NULL when no file was given. */
+static bool read_list(const char *path, const char *option, json_t **list, struct error *err)
+{
+    *list = NULL;
+    if (!path)
+        return true;
+    *list = json_read_file(path, LIST_LIMIT, err);
+    if (json_is_array(*list))
+        return true;
+    if (*list)
+        error_set(err, ERROR_TYPE, NULL, "%s: a JSON list is expected", path);
+    json_decref(*list);
+    *list = NULL;
+    return error_at(err, "--%s", option);
+}
+
+static bool refuse_absent(const json_t *draft, const json_t *panel, const json_t *allowed, struct error *err)
+{
+    if (!panel && !json_object_get(json_object_get(draft, "committee"), "panel")) {
+        error_set(err, ERROR_MISSING, "give --panel FILE with a list of {\"did\", \"account\"}", "the run file names no panel");
+        return error_at(err, "committee.panel");
+    }
+    if (!allowed && !json_object_get(json_object_get(json_object_get(draft, "trust"), "admission"), "allowed")) {
+        error_set(err, ERROR_MISSING, "give --allow FILE with a list of DIDs", "the run file names no trainers");
+        return error_at(err, "trust.admission.allowed");
+    }
+    return true;
+}
+
+static bool make_run(struct creating *c, const struct ledger_status *ledger, struct error *err)
+{
+    char scripts[4096];
+    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
+                                       .blocks = &c->blocks,
+                                       .keys = &c->keys,
+                                       .chain = ledger->chain,
+                                       .contract = ledger->contract };
+    json_t *file = sponsor_read_run_file(c->options->what, setting.scripts, err), *draft = json_object_get(file, "spec"),
+           *panel = NULL, *allowed = NULL;
+    bool ok = file && read_list(c->options->panel, "panel", &panel, err);
+
+    ok = ok && read_list(c->options->allow, "allow", &allowed, err);
+    if (ok && !json_is_object(draft))
+        ok = error_set(err, ERROR_MISSING, "a run file returns { spec = {...} }", "spec: this field is missing");
+    if (ok) {
+        setting.panel = panel;
+        setting.allowed = allowed;
+        ok = (refuse_absent(draft, panel, allowed, err) && sponsor_make_run(&setting, draft, &c->run, err)) ||
+             error_at(err, "%s", c->options->what);
+    }
+    ok = ok && journal_put_document(c->journal, &c->run, err);
+    json_decref(panel);
+    json_decref(allowed);
+    json_decref(file);
+    return ok;
+}
+
+/* The run that was made before. */
+static bool load_run(struct creating *c, struct hash id, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    bool ok = journal_get_document(c->journal, id, &bytes, err) &&
+              document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, &c->run, err);
+
+    buffer_free(&bytes);
+    return ok || error_at(err, "run %s", c->options->what);
+}
+
+static json_t *fund(struct creating *c, struct error *err)
+{
+    struct run_spec spec = { 0 };
+    char cid[CID_TEXT], did[DID_TEXT], account[ADDRESS_TEXT], amount[AMOUNT_TEXT];
+    json_t *result = NULL;
+
+    bool ok = run_spec_read(&c->run, &spec, err),
+         funded = ok && sponsor_fund(&spec, &c->keys, c->options->ledger, c->journal, err);
+
+    if (ok && !funded) {
+        char why[240];
+
+        snprintf(why, sizeof why, "%.239s", err->message);
+        error_set(err, err->code, "rondo run create RUN --ledger URL goes on with it",
+                  "run %s is made, but not all of its escrows: %s", cid_text(c->run.id, cid), why);
+    }
+    if (funded)
+        result = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "run", cid_text(c->run.id, cid), "name", spec.name, "sponsor",
+                           did_text(&spec.sponsor, did), "account", address_text(spec.account, account), "rounds",
+                           (json_int_t)spec.rounds, "escrowed", amount_text(spec.payment.per_round * spec.rounds, amount),
+                           "asset", spec.payment.asset);
+    run_spec_free(&spec);
+    return result;
+}
+
+json_t *create_run(const struct create_options *options, struct error *err)
+{
+    struct creating c = { .options = options };
+    struct ledger_status status;
+    struct error no = { 0 };
+    struct hash id;
+    struct books *books = books_of_url(options->ledger, options->plain, err);
+    bool ok = books && books_status(books, &status, err) && open_folder(&c, err);
+    json_t *result = NULL;
+
+    if (ok && cid_parse(options->what, &id, &no))
+        ok = load_run(&c, id, err);
+    else if (ok)
+        ok = make_run(&c, &status, err);
+    if (ok)
+        result = fund(&c, err);
+    books_free(books);
+    document_free(&c.run);
+    journal_close(c.journal);
+    key_pair_wipe(&c.keys);
+    return result;
+}

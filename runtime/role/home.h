@@ -1,0 +1,29 @@
+/* home.h - the nodes of a home, and which of them run.
+ *
+ *     HOME/nodes/NAME/running.json    { "did", "endpoint", "pid", "role", "run" }   while a process serves the folder
+ */
+#ifndef RONDO_ROLE_HOME_H
+#define RONDO_ROLE_HOME_H
+
+#include <jansson.h>
+
+#include "runtime/role/node.h"
+
+struct home_node {
+    char name[64];
+    char folder[4200];
+    json_t *running; /* owned; NULL: no process serves it */
+};
+
+/* In order of name. A home without nodes gives none. The caller frees with home_nodes_free. */
+struct home_node *home_nodes(const char *home, size_t *count);
+void home_nodes_free(struct home_node *nodes, size_t count);
+
+/* Says that this process serves the node, and that it no longer does. */
+bool home_running_put(const struct node *node, struct error *err);
+void home_running_remove(const struct node *node);
+
+/* GET of a JSON answer from a node. New reference; NULL with `err`, the place being the URL. */
+json_t *home_ask(const char *endpoint, const char *path, bool plain, struct error *err);
+
+#endif

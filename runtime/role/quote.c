@@ -1,0 +1,203 @@
+#include "runtime/role/quote.h"
+
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "native/base/file.h"
+#include "runtime/ledger/local.h"
+#include "runtime/role/quote_internal.h"
+#include "runtime/role/sponsor.h"
+
+enum { CHECK_CHAIN = 31337 };
+
+void quote_warn(struct quote *q, const char *format, ...)
+{
+    char text[300];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    json_array_append_new(q->warnings, json_string(text));
+}
+
+static void say_placeholder(struct quote *q, const char *text)
+{
+    json_array_append_new(q->placeholders, json_string(text));
+}
+
+/* --- the draft, with names for who is not known yet -------------------------------------------------------------------- */
+
+static int64_t network_number(const struct quote *q, const char *name, const json_t *otherwise, int64_t most)
+{
+    const json_t *value = json_object_get(q->network, name);
+    int64_t n = json_integer_value(value ? value : otherwise);
+
+    return n < 1 ? 1 : n > most ? most : n;
+}
+
+static void placeholder_keys(const char *role, int64_t index, struct key_pair *keys)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%s-%lld", role, (long long)index);
+    key_pair_derive("placeholder of rondo run check", name, keys);
+}
+
+static json_t *placeholder_panel(int64_t count)
+{
+    json_t *panel = json_array();
+
+    for (int64_t i = 1; i <= count; i++) {
+        struct key_pair keys;
+        char did[DID_TEXT], account[ADDRESS_TEXT];
+
+        placeholder_keys("syncer", i, &keys);
+
+        struct public_key key = public_key_of(&keys.identity);
+
+        json_array_append_new(panel, json_pack("{s:s, s:s}", "did", did_text(&key, did), "account",
+                                               address_text(account_address(&keys.account), account)));
+        key_pair_wipe(&keys);
+    }
+    return panel;
+}
+
+static json_t *placeholder_allowed(int64_t count)
+{
+    json_t *allowed = json_array();
+
+    for (int64_t i = 1; i <= count; i++) {
+        struct key_pair keys;
+        char did[DID_TEXT];
+
+        placeholder_keys("trainer", i, &keys);
+
+        struct public_key key = public_key_of(&keys.identity);
+
+        json_array_append_new(allowed, json_string(did_text(&key, did)));
+        key_pair_wipe(&keys);
+    }
+    return allowed;
+}
+
+static bool make_run(struct quote *q, struct error *err)
+{
+    json_t *committee = json_object_get(q->draft, "committee"), *quorum = json_object_get(q->draft, "quorum"),
+           *admission = json_object_get(json_object_get(q->draft, "trust"), "admission"), *panel = NULL, *allowed = NULL;
+    struct key_pair keys;
+    struct document run = { 0 };
+    char scripts[4096], cid[CID_TEXT];
+    bool ok;
+
+    say_placeholder(q, "sponsor, account, nonce, payment.chain and payment.contract: run create puts in the real ones");
+    if (!json_object_get(committee, "panel")) {
+        panel = placeholder_panel(network_number(q, "syncers", json_object_get(committee, "size"), SPEC_PANEL));
+        say_placeholder(q, "committee.panel: run create takes it from --panel FILE");
+    }
+    if (!json_object_get(admission, "allowed")) {
+        allowed = placeholder_allowed(network_number(q, "trainers", json_object_get(quorum, "trainers"), SPEC_TRAINERS));
+        say_placeholder(q, "trust.admission.allowed: run create takes it from --allow FILE");
+    }
+    placeholder_keys("sponsor", 1, &keys);
+
+    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
+                                       .blocks = &q->a.auditor.blocks,
+                                       .keys = &keys,
+                                       .panel = panel,
+                                       .allowed = allowed,
+                                       .nonce = "00000000000000000000000000000000",
+                                       .chain = CHECK_CHAIN,
+                                       .contract = ledger_local_domain(CHECK_CHAIN).contract };
+
+    ok = sponsor_make_run(&setting, q->draft, &run, err) &&
+         course_of(&q->a.auditor, cid_text(run.id, cid), run.bytes.bytes, run.bytes.size, &q->a.course, err);
+    document_free(&run);
+    key_pair_wipe(&keys);
+    json_decref(panel);
+    json_decref(allowed);
+    return ok;
+}
+
+static bool check_network(struct quote *q, struct error *err)
+{
+    const char *data = document_text(json_object_get(q->network, "eval"), "data");
+
+    if (!json_is_object(q->draft))
+        return error_set(err, ERROR_MISSING, "a run file returns { spec = {...}, network = {...} }",
+                         "spec: this field is missing");
+    if (!data || file_exists(data))
+        return true;
+    error_set(err, ERROR_MISSING, "paths are relative to the folder the command runs in", "there is no file %s", data);
+    return error_at(err, "network.eval.data");
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------------- */
+
+static json_t *collect(struct quote *q)
+{
+    json_t *committee = quote_committee(q), *money = quote_money(q), *time = quote_time(q);
+
+    return json_pack("{s:O, s:O, s:o, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:O}", "spec", q->a.course.spec.json, "placeholders",
+                     q->placeholders, "committee", committee, "plans", q->plans, "work", quote_work(q), "bytes", quote_bytes(q),
+                     "disk", quote_disk(q), "memory", quote_memory(q), "time", time, "money", money, "warnings", q->warnings);
+}
+
+static bool look(struct quote *q, struct error *err)
+{
+    if (!check_network(q, err) || !make_run(q, err))
+        return false;
+    q->trainers = (int64_t)q->a.course.spec.trust.allowed_count;
+    q->syncers = (int64_t)q->a.course.spec.committee.panel_count;
+    if (!archive_worker(&q->a, q->options->threads, err))
+        return false;
+    q->parameters = document_integer(q->a.opened, "parameters");
+    return quote_claims(q, err) && quote_plans(q, err) && quote_measure(q, err);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+json_t *quote_of(const struct quote_options *options, struct error *err)
+{
+    struct quote q = { .options = options, .placeholders = json_array(), .warnings = json_array(), .plans = json_array() };
+    struct rusage used;
+    char scripts[4096], folder[4200];
+    json_t *run, *result = NULL;
+    bool ok;
+
+    snprintf(folder, sizeof folder, "%.4000s/check-%ld", options->home, (long)getpid());
+    run = sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err);
+    q.draft = json_object_get(run, "spec");
+    q.network = json_object_get(run, "network");
+    ok = run && archive_new(&q.a, folder, err);
+    if (ok) {
+        ok = look(&q, err);
+        worker_free(q.a.worker); /* its memory can be told once it has ended */
+        q.a.worker = NULL;
+        uv_run(&q.a.auditor.loop, UV_RUN_DEFAULT);
+        if (ok && options->measure && getrusage(RUSAGE_CHILDREN, &used) == 0)
+            q.memory = (int64_t)used.ru_maxrss * 1024;
+        if (ok)
+            result = collect(&q);
+        archive_close(&q.a);
+    }
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    json_decref(q.placeholders);
+    json_decref(q.warnings);
+    json_decref(q.plans);
+    json_decref(run);
+    if (!ok)
+        error_at(err, "%s", options->runfile);
+    return result;
+}

@@ -1,0 +1,153 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "native/codec/payload.h"
+#include "runtime/role/quote_internal.h"
+#include "runtime/round/seed.h"
+#include "runtime/round/step_log.h"
+#include "runtime/store/object.h"
+#include "runtime/worker/inner.h"
+
+/* Plans are asked for round by round; beyond so many the quote takes the last one for the rest. */
+enum { PLANS_MOST = 1024, MEASURED_STEPS = 2, PAYLOAD_HEAD = 50 /* and the DID */ };
+
+/* --- plans -------------------------------------------------------------------------------------------------------------- */
+
+/* `last`: the telemetry that the round before would have left. Takes its reference. */
+static json_t *plan_of(struct quote *q, int64_t round, json_t *last, struct error *err)
+{
+    json_t *job = json_pack("{s:s, s:{s:I, s:I, s:o}}", "job", "plan", "request", "round", (json_int_t)round, "peers",
+                            (json_int_t)q->trainers, "last", last);
+    json_t *answer = archive_job(&q->a, job, NULL, NULL, err), *plan = json_incref(json_object_get(answer, "plan"));
+
+    json_decref(answer);
+    return plan;
+}
+
+/* The plan of a round, and whether it is the same whatever the rounds before gave. */
+static json_t *plan_known(struct quote *q, int64_t round, bool *known, struct error *err)
+{
+    json_t *plan = plan_of(q, round, round == 1 ? json_null() : json_pack("{s:s}", "norm", "3f000000"), err), *other;
+
+    *known = true;
+    if (!plan || round == 1)
+        return plan;
+    other = plan_of(q, round, json_pack("{s:s}", "norm", "42c80000"), err);
+    if (!other) {
+        json_decref(plan);
+        return NULL;
+    }
+    *known = json_equal(plan, other);
+    json_decref(other);
+    return plan;
+}
+
+/* Equal neighbours stand as one line: { from, to, plan, depends }. */
+static void add_plan(struct quote *q, int64_t round, int64_t to, json_t *plan, bool known)
+{
+    json_t *last = json_array_get(q->plans, json_array_size(q->plans) - 1);
+
+    if (last && json_equal(json_object_get(last, "plan"), plan) && json_is_true(json_object_get(last, "depends")) == !known)
+        json_object_set_new(last, "to", json_integer((json_int_t)to));
+    else
+        json_array_append_new(q->plans, json_pack("{s:I, s:I, s:O, s:b}", "from", (json_int_t)round, "to", (json_int_t)to, "plan",
+                                                  plan, "depends", !known));
+}
+
+/* Bytes of what one trainer sends; each tensor begins a new block of 256 values. */
+static void size_plan(struct quote *q, const json_t *plan)
+{
+    int64_t steps = (int64_t)plan_number(plan, "steps", 0),
+            bits = (int64_t)plan_number(json_object_get(plan, "codec"), "bits", 32);
+    int64_t log = STEP_LOG_HEAD + 2 * STEP_LOG_ENDS + STEP_LOG_LEAF * steps;
+    int64_t tensors = document_integer(q->a.opened, "tensors"), blocks = (q->parameters + 255) / 256 + tensors;
+    int64_t payload = PAYLOAD_HEAD + DID_TEXT + (q->parameters * bits + 7) / 8 + (bits < 16 ? 4 * blocks + tensors : 0);
+
+    if (log > q->log_bytes)
+        q->log_bytes = log;
+    if (payload > q->payload_bytes)
+        q->payload_bytes = payload;
+}
+
+bool quote_plans(struct quote *q, struct error *err)
+{
+    int64_t rounds = (int64_t)q->a.course.spec.rounds, asked = rounds < PLANS_MOST ? rounds : PLANS_MOST;
+
+    for (int64_t round = 1; round <= asked; round++) {
+        bool known;
+        json_t *plan = plan_known(q, round, &known, err);
+        int64_t to = round == asked ? rounds : round;
+
+        if (!plan)
+            return error_at(err, "plan of round %lld", (long long)round);
+        add_plan(q, round, to, plan, known);
+        size_plan(q, plan);
+        q->steps += (int64_t)plan_number(plan, "steps", 0) * (to - round + 1);
+        json_decref(plan);
+    }
+    if (asked < rounds)
+        quote_warn(q, "only the plans of the first %lld rounds were asked for; the rest are taken to be as the last of them",
+                   (long long)asked);
+    return true;
+}
+
+/* --- a few steps -------------------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The part of a trainer that has every `trainers`-th shard. */
+static json_t *context_of(struct quote *q, const json_t *genesis, json_t *shards, int64_t steps)
+{
+    const char *run = q->a.course.run;
+    struct hash seed = seed_of(run, 1, "quote", 5);
+    json_t *plan = json_deep_copy(json_object_get(json_array_get(q->plans, 0), "plan")), *list = json_array();
+    char hex[HASH_TEXT];
+
+    json_object_set_new(plan, "steps", json_integer((json_int_t)steps));
+    for (size_t i = 0; i < json_array_size(q->a.course.shards); i += (size_t)q->trainers) {
+        json_array_append_new(list, json_integer((json_int_t)i));
+        json_array_append(shards, json_array_get(q->a.course.shards, i));
+    }
+    return json_pack(
+        "{s:s, s:i, s:O, s:s, s:o, s:i, s:o, s:O, s:O, s:[]}", "run", run, "round", 1, "did",
+        json_array_get(json_object_get(json_object_get(json_object_get(q->a.course.spec.json, "trust"), "admission"), "allowed"),
+                       0),
+        "seed", hash_hex(seed, hex), "shards", list, "weight", 1, "plan", plan, "outer", json_object_get(genesis, "outer"),
+        "state", json_object_get(genesis, "state"), "probes");
+}
+
+static bool train(struct quote *q, const json_t *genesis, int64_t steps, double *seconds, struct error *err)
+{
+    json_t *shards = json_array(), *context = context_of(q, genesis, shards, steps), *answer;
+    double began = now();
+
+    answer =
+        archive_job(&q->a, json_pack("{s:s, s:o, s:o}", "job", "train", "context", context, "shards", shards), NULL, NULL, err);
+    *seconds = (now() - began) / (double)steps;
+    json_decref(answer);
+    return answer != NULL || error_at(err, "a measured step");
+}
+
+bool quote_measure(struct quote *q, struct error *err)
+{
+    json_t *genesis = archive_job(&q->a, json_pack("{s:s}", "job", "genesis"), NULL, NULL, err);
+    struct hash outer;
+    struct manifest m = { 0 };
+    bool ok = genesis && cid_parse(document_text(genesis, "outer"), &outer, err) &&
+              object_manifest(&q->a.auditor.blocks, outer, NULL, COURSE_OBJECT_LIMIT, &m, err);
+
+    q->outer_bytes = (int64_t)m.size;
+    manifest_free(&m);
+    if (ok && q->options->measure)
+        ok = train(q, genesis, 1, &q->first, err) && train(q, genesis, MEASURED_STEPS, &q->second, err);
+    json_decref(genesis);
+    return ok;
+}

@@ -1,0 +1,174 @@
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/role/quote_internal.h"
+#include "runtime/round/payout.h"
+#include "runtime/script/host.h"
+
+json_t *quote_committee(struct quote *q)
+{
+    const struct run_spec *s = &q->a.course.spec;
+    int64_t n = s->committee.size, threshold = s->committee.threshold;
+    int64_t f = committee_faults(s->committee.size, s->committee.threshold);
+
+    if (f == 0)
+        quote_warn(q, "with %lld of %lld no member of the committee may lie or be bought", (long long)threshold, (long long)n);
+    if (n - threshold == 0)
+        quote_warn(q, "a single syncer that is away stops the run until it is back");
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "members", (json_int_t)n, "threshold", (json_int_t)threshold,
+                     "liars_tolerated", (json_int_t)f, "counted_by", (json_int_t)f + 1, "forks_with_liars",
+                     (json_int_t)(2 * threshold - n), "waits_with_members_down", (json_int_t)(n - threshold + 1), "releases_with",
+                     (json_int_t)s->committee.release_threshold);
+}
+
+json_t *quote_money(struct quote *q)
+{
+    const struct run_spec *s = &q->a.course.spec;
+    char each[AMOUNT_TEXT], trainers[40], syncers[40], all[40], left[40], per[40];
+    unsigned __int128 t, y, total = s->payment.per_round * s->rounds;
+
+    amount_text(s->payment.per_round, each);
+    t = payout_share(each, s->payment.trainers);
+    y = payout_share(each, s->payment.syncers);
+    if (s->payment.budget > total)
+        quote_warn(q, "the budget is larger than its rounds: %s of it is never put into an escrow",
+                   payout_text(s->payment.budget - total, left));
+    if (t + y < s->payment.per_round)
+        quote_warn(q, "the terms leave %s of each round to nobody; it comes back at expiry",
+                   payout_text(s->payment.per_round - t - y, left));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "asset", s->payment.asset, "per_round", each, "trainers_per_round",
+                     payout_text(t, trainers), "syncers_per_round", payout_text(y, syncers), "each_trainer_per_round",
+                     payout_text(t / (unsigned __int128)q->trainers, per), "in_all", payout_text(total, all), "expiry_rounds",
+                     (json_int_t)s->payment.expiry_rounds);
+}
+
+json_t *quote_work(const struct quote *q)
+{
+    const struct run_spec *s = &q->a.course.spec;
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rounds", (json_int_t)s->rounds, "trainers", (json_int_t)q->trainers,
+                     "syncers", (json_int_t)q->syncers, "parameters", (json_int_t)q->parameters, "steps_per_trainer",
+                     (json_int_t)q->steps, "steps", (json_int_t)(q->steps * q->trainers), "tokens_at_most",
+                     (json_int_t)(q->steps * q->trainers * (int64_t)s->batch_tokens));
+}
+
+json_t *quote_bytes(const struct quote *q)
+{
+    const struct run_spec *s = &q->a.course.spec;
+    int64_t round = q->trainers * q->syncers * (q->payload_bytes + q->log_bytes), rounds = (int64_t)s->rounds;
+    double dense = 4.0 * (double)q->parameters * (double)q->steps * (double)q->trainers * (double)q->syncers;
+    double sent = (double)q->trainers * (double)q->syncers * (double)q->payload_bytes * (double)rounds;
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:f}", "payload_at_most", (json_int_t)q->payload_bytes, "step_log_at_most",
+                     (json_int_t)q->log_bytes, "per_round", (json_int_t)round, "in_all", (json_int_t)(round * rounds),
+                     "times_less_than_dense", dense / sent);
+}
+
+/* Bytes of every block in the store so far: scripts, model, data, first state. */
+static int64_t stored(const struct quote *q)
+{
+    DIR *folder = opendir(q->a.auditor.blocks.folder);
+    int64_t sum = 0;
+
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char path[4400];
+        struct stat st;
+
+        snprintf(path, sizeof path, "%s/%s", q->a.auditor.blocks.folder, entry->d_name);
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            sum += st.st_size;
+    }
+    if (folder)
+        closedir(folder);
+    return sum;
+}
+
+json_t *quote_disk(const struct quote *q)
+{
+    int64_t rounds = (int64_t)q->a.course.spec.rounds, base = stored(q), own = q->payload_bytes + q->log_bytes;
+    /* model files stand twice: as blocks, and as the files that workers read */
+    return json_pack("{s:I, s:I, s:I}", "sponsor", (json_int_t)base, "trainer",
+                     (json_int_t)(2 * base + rounds * (q->outer_bytes + own)), "syncer",
+                     (json_int_t)(2 * base + rounds * (q->outer_bytes + q->trainers * own)));
+}
+
+json_t *quote_memory(const struct quote *q)
+{
+    /* A syncer folds (every payload in memory, a few states) while it replays what a trainer did. */
+    int64_t fold = 4 * q->parameters * (q->trainers + 6);
+
+    if (!q->memory)
+        return json_null();
+    return json_pack("{s:I, s:I}", "trainer", (json_int_t)q->memory, "syncer", (json_int_t)(q->memory + fold));
+}
+
+json_t *quote_time(struct quote *q)
+{
+    const struct run_spec *s = &q->a.course.spec;
+    double rounds = (double)s->rounds, steps = (double)q->steps / rounds, low, high, least;
+    double votes = ((double)s->committee.settle_ms + (double)s->seed_lead * (double)s->payment.block_ms) / 1000;
+
+    if (q->second <= 0)
+        return json_null();
+    low = steps * q->second * 0.8;
+    high = steps * q->second * 1.6 + q->first;
+    least = (double)s->quorum.round_ms / 1000;
+    if (high > least)
+        quote_warn(q, "on a machine like this a round's training may take %.0f s, quorum.round_ms ends it after %.0f s", high,
+                   least);
+    return json_pack("{s:f, s:[f, f], s:[f, f]}", "seconds_per_step", q->second, "training_per_round", low, high, "in_all",
+                     rounds * (low + votes), rounds * (high + votes + (double)s->committee.view_ms / 1000));
+}
+
+/* --- what scripts say of themselves --------------------------------------------------------------------------------------- */
+
+/* The script of a CID as the worker has it, with every import it may ask for. */
+static json_t *describe(const struct quote *q, const struct spec_script *script, struct error *err)
+{
+    const struct run_spec *s = &q->a.course.spec;
+    json_t *texts = json_object_get(q->a.course.open, "scripts"), *text, *meta;
+    struct script_file *files = calloc(s->import_count + 1, sizeof *files);
+    char cid[CID_TEXT];
+
+    text = json_object_get(texts, cid_text(script->cid, cid));
+    files[0] =
+        (struct script_file){ "aggregator", document_text(text, "source"), json_string_length(json_object_get(text, "source")) };
+    for (size_t i = 0; i < s->import_count; i++) {
+        text = json_object_get(texts, cid_text(s->imports[i].cid, cid));
+        files[i + 1] = (struct script_file){ s->imports[i].name, document_text(text, "source"),
+                                             json_string_length(json_object_get(text, "source")) };
+    }
+    meta = script_describe(&(struct script_bundle){ files, s->import_count + 1, script->options }, NULL, err);
+    free(files);
+    return meta;
+}
+
+bool quote_claims(struct quote *q, struct error *err)
+{
+    const struct run_spec *s = &q->a.course.spec;
+    bool any = false;
+
+    for (size_t i = 0; i < s->aggregator_count; i++) {
+        json_t *meta = describe(q, &s->aggregators[i], err);
+
+        if (!meta)
+            return error_at(err, "aggregators[%zu]", i);
+        if (json_is_true(json_object_get(meta, "robust"))) {
+            quote_warn(q, "aggregators[%zu] declares robust = true: a claim of its author, which nothing here proves", i);
+            any = true;
+        }
+        json_decref(meta);
+    }
+    if (!any)
+        quote_warn(q, "no aggregator declares robust = true: one lying trainer can move a round as far as it likes until a "
+                      "replay finds it");
+    if (s->trust.spot_check == 0)
+        quote_warn(q, "trust.spot_check is 0: no contribution is replayed unless somebody challenges it");
+    if ((int64_t)s->quorum.trainers == q->trainers)
+        quote_warn(q, "quorum.trainers is the number of trainers: one that is late makes the round a skip, which pays nobody");
+    if ((int64_t)s->dataset.shards < q->trainers)
+        quote_warn(q, "%u shards for %lld trainers: some have nothing to do", s->dataset.shards, (long long)q->trainers);
+    return true;
+}

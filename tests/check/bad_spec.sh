@@ -1,0 +1,82 @@
+#!/bin/sh
+# bad_spec.sh: a run file that cannot be run is refused with status 3 and one line: the field's path, what is wrong, what is allowed.
+set -eu
+cd "$(dirname "$0")/../.."
+rondo=${RONDO_BUILD:-build}/rondo
+[ -f models/pocket/model.safetensors ] || { echo "skipped: no models/pocket/model.safetensors"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+good=tests/end_to_end/tiny.lua
+fail() {
+    echo "FAILED: $*"
+    echo "$1" >>"$work/failed" # a pipe's end is a process of its own
+}
+
+# refuses NAME TEXT... < run file: every TEXT must stand in the one line that is told.
+refuses() {
+    name=$1
+    shift
+    cat >"$work/run.lua"
+    status=0
+    timeout 60 "$rondo" run check "$work/run.lua" --no-measure --quiet --home "$work/home" >"$work/out" 2>"$work/errors" || status=$?
+    lines=$(wc -l <"$work/errors")
+    for text in "$@"; do
+        grep -qF -- "$text" "$work/errors" || { echo "$name: not told: $text"; status="$status, untold"; }
+    done
+    if [ "$status" != 3 ] || [ "$lines" -ne 1 ] || [ -s "$work/out" ]; then
+        fail "$name: status $status, $lines lines"
+        cat "$work/errors"
+    fi
+}
+# with SED: the good run file, changed.
+with() { sed "$1" "$good"; }
+
+status=0
+"$rondo" run check "$good" --no-measure --quiet --home "$work/home" >"$work/out" 2>"$work/errors" || status=$?
+[ "$status" -eq 0 ] || { echo "FAILED: the good run file is refused"; cat "$work/errors"; exit 1; }
+
+with 's/name = "tiny",/name = "tiny", colour = "blue",/' | refuses "unknown field" 'unknown field "colour"' "known:"
+with 's/spot_check/spot_chekc/' | refuses "unknown field inside" 'trust: unknown field "spot_chekc"' 'did you mean "spot_check"?'
+with 's/rounds = 3/rounds = 0/' | refuses "number too small" "rounds: 0 is not between 1 and"
+with 's/rounds = 3/rounds = "three"/' | refuses "number as text" "rounds: an integer is expected"
+with 's/rounds = 3,/rounds = 2.5,/' | refuses "broken number" "rounds: an integer is expected"
+with 's/spot_check = 0.3/spot_check = 1.5/' | refuses "share above one" "trust.spot_check: 1.5 is not between 0 and 1"
+with 's/batch_tokens = 448/batch_tokens = -1/' | refuses "negative number" "batch_tokens: -1 is not between"
+with 's/ threshold = 3/ threshold = 5/' | refuses "threshold above the committee" "committee.threshold: 5 of 4: more than half, at most all"
+with 's/ threshold = 3/ threshold = 2/' | refuses "threshold of a half" "committee.threshold: 2 of 4" "two halves could decide differently"
+with 's/release_threshold = 3/release_threshold = 9/' | refuses "release threshold" "committee.release_threshold: 9 of a panel of 4"
+with 's/size = 4/size = 5/' | refuses "size and panel" "committee.size: the size is 5, the panel has 4"
+with 's/budget = "3000"/budget = "2999"/' | refuses "budget" "payment.budget: 2999 does not cover 3 rounds of 1000" "raise the budget"
+with 's/budget = "3000"/budget = "3,000"/' | refuses "amount" "payment.budget: \"3,000\" is not a whole amount" 'write it as "1000"'
+with 's/trainers = 0.8/trainers = 0.9/' | refuses "terms" "payment.terms: the shares add up to more than 1"
+with 's/expiry_rounds = 20/expiry_rounds = 3/' | refuses "expiry" "payment.expiry_rounds: 3, at least 8 are needed"
+with 's/seed_lead = 30/seed_lead = 3/' | refuses "seed lead" "seed_lead: 150 ms of blocks, one view takes 1000 ms" "raise seed_lead"
+with 's/quorum = { trainers = 2/quorum = { trainers = 4/' | refuses "quorum" "quorum.trainers: 4 trainers are needed" "3 are allowed"
+with 's/max_ms = 20000/max_ms = 500/' | refuses "grace" "quorum.grace: min_ms 1000, max_ms 500, round_ms 60000 do not ascend"
+with 's/tier = "known"/tier = "opne"/' | refuses "choice" 'trust.tier: unknown tier "opne"' "known: open known"
+with 's/tier = "known"/tier = "replicated"/' | refuses "later tier" "trust.tier: the replicated tier: not offered by this version"
+with 's/mode = "allow-list"/mode = "open"/' | refuses "later admission" "trust.admission.mode: open admission"
+with 's/aggregators = { { script = "norm_clip" }, /aggregators = { /; s/tier = "known"/tier = "open"/' |
+    refuses "open without a robust rule" "aggregators: the open tier needs an aggregator that declares robust = true" "trimmed_mean"
+with 's/"llama"/"lama"/' | refuses "script" "model: " "lama"
+with 's/momentum = 0.9/momentun = 0.9/' | refuses "script option" "outer: " "momentun"
+with 's/momentum = 0.9/momentum = 9/' | refuses "option out of range" "outer: " "momentum"
+with 's/inner_steps = 3/inner_steps = 0/' | refuses "schedule option" "schedule: " "inner_steps"
+with 's/base_model = "models.pocket"/base_model = "models\/none"/' | refuses "model" "base_model: models/none cannot be read"
+with 's/files = { "models.pocket.tools.held_out.jsonl" }/files = { "none.jsonl" }/' | refuses "data" "dataset: " "none.jsonl"
+with 's/eval = { data = "[^"]*"/eval = { data = "none.jsonl"/' | refuses "evaluation data" "network.eval.data: there is no file none.jsonl"
+with 's/shards = 4/shards = 0/' | refuses "shards" "dataset.shards: 0 is not between 1 and"
+with '/^    rounds = 3/d' | refuses "missing field" "rounds: this field is missing"
+with 's/^return {/return { {/' | refuses "syntax" "run.lua" "expected"
+echo 'while true do end' | refuses "endless loop" "run.lua"
+echo 'return 3' | refuses "no table" "run.lua"
+echo 'return { network = {} }' | refuses "no spec" "run.lua" "a script of kind run is needed"
+"$rondo" run check "$work/none.lua" --home "$work/home" >"$work/out" 2>"$work/errors" && fail "missing file: status 0"
+grep -q "there is no run file" "$work/errors" || fail "missing file"
+
+# With --json the same stands in one object.
+with 's/budget = "3000"/budget = "1"/' >"$work/run.lua"
+"$rondo" run check "$work/run.lua" --no-measure --json --home "$work/home" >"$work/out" 2>/dev/null && fail "--json: status 0"
+grep -q '"code":"range".*"place":"[^"]*payment.budget"' "$work/out" || { fail "--json"; cat "$work/out"; }
+[ -z "$(ls "$work/home" 2>/dev/null)" ] || { fail "something is left in the home"; ls "$work/home"; }
+[ ! -e "$work/failed" ] && echo "every bad run file is refused with its field"
