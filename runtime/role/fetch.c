@@ -5,13 +5,14 @@
 
 #include "runtime/store/object.h"
 
-enum { AT_ONCE = 8, RETRY_MS = 100 };
+enum { AT_ONCE = 8, RETRY_MS = 100, TRIED = 64 };
 
 struct item {
     struct hash id;
     bool manifest, done;
     struct http_transfer *transfer; /* while it is asked for */
-    char did[PEER_DID];             /* who is asked */
+    char did[TRIED][PEER_DID];      /* who was asked in this lap; the last one is asked now */
+    size_t tried;
     struct fetch *fetch;
 };
 
@@ -92,15 +93,16 @@ static void answered(void *context, struct http_answer *answer)
     item->transfer = NULL;
     f->busy--;
     if (!http_answer_ok(answer, &err)) {
-        peer_list_note(f->node->peers, item->did, answer->status == 404 ? PEER_GOOD : PEER_SILENT, now);
+        if (answer->status != 404) /* who does not have it says nothing about itself */
+            peer_list_note(f->node->peers, item->did[item->tried - 1], PEER_SILENT, now);
     } else if (!block_put_as(&f->node->blocks, item->id, answer->body.bytes, answer->body.size, &err)) {
         if (err.code != ERROR_MISMATCH) { /* the own disk: waiting will not help */
             fetch_end(f, &err);
             return;
         }
-        peer_list_note(f->node->peers, item->did, PEER_BAD, now);
+        peer_list_note(f->node->peers, item->did[item->tried - 1], PEER_BAD, now);
     } else {
-        peer_list_note(f->node->peers, item->did, PEER_GOOD, now);
+        peer_list_note(f->node->peers, item->did[item->tried - 1], PEER_GOOD, now);
         if (!settle(f, item, &err)) {
             fetch_end(f, &err);
             return;
@@ -112,20 +114,25 @@ static void answered(void *context, struct http_answer *answer)
         fetch_pump(f);
 }
 
-/* Asks another peer each time: the one asked last goes to the end of the line. */
+/* Asks another peer each time, best first, until all were asked; then from the start. */
 static bool ask(struct fetch *f, struct item *item)
 {
-    const char *except[1] = { item->did };
+    const char *except[TRIED];
     uint64_t now = uv_now(&f->node->loop);
-    const struct peer *peer = peer_list_pick(f->node->peers, now, except, item->did[0] != '\0');
+    const struct peer *peer;
     char path[128], cid[CID_TEXT];
     struct error err = { 0 };
 
-    if (!peer)
+    for (size_t i = 0; i < item->tried; i++)
+        except[i] = item->did[i];
+    peer = item->tried < TRIED ? peer_list_pick(f->node->peers, now, except, item->tried) : NULL;
+    if (!peer) {
+        item->tried = 0;
         peer = peer_list_pick(f->node->peers, now, NULL, 0);
+    }
     if (!peer)
         return false;
-    snprintf(item->did, sizeof item->did, "%s", peer->did);
+    snprintf(item->did[item->tried++], PEER_DID, "%s", peer->did);
     snprintf(path, sizeof path, "/v1/blocks/%s", cid_text(item->id, cid));
 
     char *url = http_url_join(peer->endpoint, path);
