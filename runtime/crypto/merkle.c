@@ -66,30 +66,32 @@ static void add_subtree(struct merkle *tree, struct hash root, size_t height)
     tree->left[height] = root;
 }
 
-/* The hash of one tile: its leaves at once, then level by level, in place. */
-static struct hash hash_tile(const uint8_t *bytes)
+/* The root of a whole subtree: its leaves at once, then level by level, in place. */
+static struct hash hash_subtree(const uint8_t *bytes, size_t height)
 {
     struct hash level[MERKLE_TILE];
 
-    hash_many("rondo/leaf", bytes, MERKLE_LEAF, MERKLE_TILE, level);
-    for (size_t count = MERKLE_TILE / 2; count > 0; count /= 2)
+    hash_many("rondo/leaf", bytes, MERKLE_LEAF, (size_t)1 << height, level);
+    for (size_t count = (size_t)1 << height >> 1; count > 0; count /= 2)
         hash_many("rondo/node", level, 2 * HASH_SIZE, count, level);
     return level[0];
 }
 
+/* As many whole tiles as there are, then ever smaller subtrees: the tensors of adapters are shorter than a tile. */
 struct hash merkle_of(const void *bytes, size_t size)
 {
-    enum { TILE = MERKLE_TILE * MERKLE_LEAF, HEIGHT = 8 };
+    enum { TILE_HEIGHT = 8, LEAST_HEIGHT = 2 };
     const uint8_t *from = bytes;
     struct merkle tree;
     size_t at = 0;
 
-    _Static_assert(MERKLE_TILE == 1 << HEIGHT, "a tile is a whole subtree");
+    _Static_assert(MERKLE_TILE == 1 << TILE_HEIGHT, "a tile is a whole subtree");
     merkle_start(&tree);
-    for (; size - at >= TILE; at += TILE) {
-        add_subtree(&tree, hash_tile(from + at), HEIGHT);
-        tree.leaves += MERKLE_TILE;
-    }
+    for (size_t height = TILE_HEIGHT; height >= LEAST_HEIGHT; height--)
+        for (; (size - at) / MERKLE_LEAF >= (size_t)1 << height; at += (size_t)MERKLE_LEAF << height) {
+            add_subtree(&tree, hash_subtree(from + at, height), height);
+            tree.leaves += (uint64_t)1 << height;
+        }
     for (; at < size; at += MERKLE_LEAF)
         merkle_add(&tree, from + at, size - at < MERKLE_LEAF ? size - at : MERKLE_LEAF);
     return merkle_root(&tree);
