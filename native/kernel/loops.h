@@ -42,7 +42,8 @@ struct loops {
     void (*sort)(size_t n, size_t inner, size_t width, const float *x, float *sorted);
     void (*rank)(size_t n, size_t inner, size_t width, const float *x, int32_t *rank);
     double (*dist2)(size_t n, const float *x, const float *y);
-    /* rotation of `heads` rows of `dim` by the same angles */
+    /* sines and cosines of `half` angles position * frequency; rotation of `heads` rows of `dim` by them */
+    void (*rope_angles)(size_t half, int32_t position, const float *frequency, int inverse, float *sine, float *cosine);
     void (*rope)(size_t heads, size_t dim, size_t width, int interleaved, const float *sine, const float *cosine, const float *x,
                  float *out);
 };

@@ -353,6 +353,17 @@ static double loop_dist2(size_t n, const float *x, const float *y)
 
 /* ---- rope.h ---- */
 
+static void loop_rope_angles(size_t half, int32_t position, const float *frequency, int inverse, float *sine, float *cosine)
+{
+    for (size_t i = 0; i < half; i++) {
+        double angle = (double)position * (double)frequency[i];
+        float s = trig_sin(angle, 0);
+
+        sine[i] = inverse ? -s : s;
+        cosine[i] = trig_sin(angle, 1);
+    }
+}
+
 static void loop_rope(size_t heads, size_t dim, size_t width, int interleaved, const float *sine, const float *cosine,
                       const float *x, float *out)
 {
@@ -398,5 +409,6 @@ const struct loops LOOPS = {
     .sort = loop_sort,
     .rank = loop_rank,
     .dist2 = loop_dist2,
+    .rope_angles = loop_rope_angles,
     .rope = loop_rope,
 };

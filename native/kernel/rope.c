@@ -45,13 +45,7 @@ static void token(void *context, size_t t)
     float sine[WIDTH_MAX / 2], cosine[WIDTH_MAX / 2];
     size_t at = t * job->heads * job->dim;
 
-    for (size_t i = 0; i < job->rope->width / 2; i++) {
-        double angle = (double)job->position[t] * (double)job->frequency[i];
-        float s = trig_sin(angle, 0);
-
-        sine[i] = job->inverse ? -s : s;
-        cosine[i] = trig_sin(angle, 1);
-    }
+    job->loops->rope_angles(job->rope->width / 2, job->position[t], job->frequency, job->inverse, sine, cosine);
     job->loops->rope(job->heads, job->dim, job->rope->width, job->rope->interleaved, sine, cosine, job->x + at, job->out + at);
 }
 
