@@ -309,28 +309,49 @@ static bool make_step(struct session *s, struct session_step *step, struct error
     return step->executor != NULL;
 }
 
+/* Makes room: executors used longest ago go first; the one used now (the last) stays whatever it needs. */
+static void forget_steps(struct session *s)
+{
+    uint64_t bytes = 0;
+    size_t from = s->step_count;
+
+    while (from > 0 && (from == s->step_count || bytes + executor_bytes(s->steps[from - 1]->executor) <= SESSION_ARENAS))
+        bytes += executor_bytes(s->steps[--from]->executor);
+    for (size_t i = 0; i < from; i++)
+        step_free(s->steps[i]);
+    memmove(s->steps, s->steps + from, (s->step_count - from) * sizeof *s->steps);
+    s->step_count -= from;
+}
+
 const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err)
 {
-    for (size_t i = 0; i < s->step_count; i++) {
-        struct session_step *step = s->steps[i];
+    struct session_step *step = NULL;
 
-        if (step->rows == rows && step->time == time && step->use == use && step->clip == clip)
-            return step;
+    for (size_t i = 0; i < s->step_count && !step; i++) {
+        struct session_step *have = s->steps[i];
+
+        if (have->rows != rows || have->time != time || have->use != use || have->clip != clip)
+            continue;
+        step = have;
+        memmove(s->steps + i, s->steps + i + 1, (s->step_count - i - 1) * sizeof *s->steps);
+        s->steps[s->step_count - 1] = step;
     }
-
-    struct session_step *step = calloc(1, sizeof *step);
-
+    if (step)
+        return step;
+    step = calloc(1, sizeof *step);
     step->rows = rows;
     step->time = time;
     step->use = use;
     step->clip = clip;
+    step->serial = ++s->serial;
     if (!make_step(s, step, err)) {
         step_free(step);
         return NULL;
     }
     s->steps = realloc(s->steps, (s->step_count + 1) * sizeof *s->steps);
     s->steps[s->step_count++] = step;
+    forget_steps(s);
     return step;
 }
 

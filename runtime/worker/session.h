@@ -17,6 +17,9 @@
 
 struct pool;
 
+/* Arenas of cached executors, all shapes together. A shape that needs more alone is kept alone. */
+#define SESSION_ARENAS (UINT64_C(1) << 30)
+
 /* A spec's script with everything it may import. */
 struct session_script {
     struct script_file *files; /* owned list of borrowed texts */
@@ -43,6 +46,7 @@ struct session_step {
     struct script_trace model, objective;
     struct graph *graph;
     struct executor *executor;
+    uint64_t serial; /* no other step of this session has or had it */
 };
 
 struct session {
@@ -70,8 +74,9 @@ struct session {
 
     struct session_shard **shards;
     size_t shard_count;
-    struct session_step **steps;
+    struct session_step **steps; /* the one used last stands last */
     size_t step_count;
+    uint64_t serial; /* of the last step made */
 };
 
 enum session_role { SESSION_MODEL, SESSION_OBJECTIVE, SESSION_INNER, SESSION_OUTER, SESSION_SCHEDULE };
@@ -84,7 +89,7 @@ void session_free(struct session *s);
 /* The shard's examples, read from its object once. Borrowed. */
 const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err);
 
-/* The executor for this shape; made at the first call. Borrowed. */
+/* The executor for this shape; made at the first call. Borrowed until the next call, which may forget it: `serial` tells. */
 const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err);
 

@@ -11,14 +11,19 @@ bool training_new(struct training *t, struct session *s, float *values, double c
     return states_new(&t->states, s, &s->inner, values, err);
 }
 
+static void bound_free(struct training_bound *b)
+{
+    free(b->inputs);
+    free(b->fields);
+    free(b->outputs);
+    free(b->spare);
+    *b = (struct training_bound){ 0 };
+}
+
 void training_free(struct training *t)
 {
-    for (size_t i = 0; i < t->bound_count; i++) {
-        free(t->bound[i].inputs);
-        free(t->bound[i].fields);
-        free(t->bound[i].outputs);
-        free(t->bound[i].spare);
-    }
+    for (size_t i = 0; i < t->bound_count; i++)
+        bound_free(&t->bound[i]);
     free(t->bound);
     states_free(&t->states);
     *t = (struct training){ 0 };
@@ -72,7 +77,7 @@ static bool bind_step(struct training *t, const struct session_step *step, struc
 {
     const struct graph *g = step->graph;
 
-    *b = (struct training_bound){ .step = step };
+    *b = (struct training_bound){ .rows = step->rows, .time = step->time, .serial = step->serial, .step = step };
     b->inputs = calloc(g->bound_count + 1, sizeof *b->inputs);
     b->fields = calloc(g->bound_count + 1, sizeof *b->fields);
     b->outputs = calloc(g->output_count + 1, sizeof *b->outputs);
@@ -93,20 +98,26 @@ static bool bind_step(struct training *t, const struct session_step *step, struc
     return true;
 }
 
+/* The binding of this shape's executor; made anew when the session has made that anew. */
 static struct training_bound *find_bound(struct training *t, int64_t rows, int64_t time, struct error *err)
 {
-    for (size_t i = 0; i < t->bound_count; i++)
-        if (t->bound[i].step->rows == rows && t->bound[i].step->time == time)
-            return &t->bound[i];
-
     const struct session_step *step = session_step(t->session, rows, time, SESSION_TRAIN, t->clip, err);
+    struct training_bound *b = NULL;
 
     if (!step)
         return NULL;
-    t->bound = realloc(t->bound, (t->bound_count + 1) * sizeof *t->bound);
-    if (!bind_step(t, step, &t->bound[t->bound_count++], err))
-        return NULL;
-    return &t->bound[t->bound_count - 1];
+    for (size_t i = 0; i < t->bound_count && !b; i++)
+        if (t->bound[i].rows == rows && t->bound[i].time == time)
+            b = &t->bound[i];
+    if (b && b->serial == step->serial)
+        return b;
+    if (!b) {
+        t->bound = realloc(t->bound, (t->bound_count + 1) * sizeof *t->bound);
+        b = &t->bound[t->bound_count++];
+        *b = (struct training_bound){ 0 };
+    }
+    bound_free(b);
+    return bind_step(t, step, b, err) ? b : NULL;
 }
 
 static void fill_fields(const struct training_bound *b, const struct batch *batch)

@@ -12,6 +12,8 @@
 
 /* A shape's executor with the memory of this training. */
 struct training_bound {
+    int64_t rows, time;
+    uint64_t serial; /* of the session's step */
     const struct session_step *step;
     const void **inputs; /* NULL where a batch field goes */
     const char **fields; /* the name of that field in the batch */
