@@ -46,11 +46,22 @@ static bool read_template(const struct invocation *in, struct reading *r, struct
     return ok;
 }
 
+/* Texts are one stream, cut into rows of the context: they may be longer. The first row tells, as in training. */
+static bool is_stream(const struct rows *rows, bool *stream, struct error *err)
+{
+    json_t *row = rows->count ? rows_read(rows, 0, err) : NULL;
+
+    *stream = row && !json_object_get(row, "messages");
+    json_decref(row);
+    return row || rows->count == 0;
+}
+
 static bool reading_open(const struct invocation *in, struct reading *r, struct error *err)
 {
     char pocket[4200];
     const char *path = option_text(in, "model", bench_pocket(pocket));
     int64_t context;
+    bool stream;
 
     r->model = model_open(path, err);
     if (!r->model)
@@ -61,12 +72,14 @@ static bool reading_open(const struct invocation *in, struct reading *r, struct 
     r->tokenizer = model_tokenizer(r->model, err);
     if (!r->tokenizer || !read_template(in, r, err))
         return false;
+    if (!rows_open(&r->rows, in->argument[0], err) || !is_stream(&r->rows, &stream, err))
+        return false;
     r->format = (struct conversation_format){ .tokenizer = r->tokenizer,
                                               .template = r->template,
                                               .variables = model_template_variables(r->model),
                                               .options = { 2026, 1, 1 },
-                                              .context = (size_t)context };
-    return rows_open(&r->rows, in->argument[0], err);
+                                              .context = stream ? SIZE_MAX : (size_t)context };
+    return true;
 }
 
 static json_t *drops_json(const struct reading *r, const struct conversation_counts *counts)
@@ -86,9 +99,10 @@ static json_t *drops_json(const struct reading *r, const struct conversation_cou
 
 static json_t *counts_json(const struct reading *r, const struct conversation_counts *counts)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "file", r->rows.name, "rows", (json_int_t)counts->rows, "examples",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "file", r->rows.name, "rows", (json_int_t)counts->rows, "examples",
                      (json_int_t)counts->examples, "tokens", (json_int_t)counts->tokens, "trained", (json_int_t)counts->trained,
-                     "context", (json_int_t)r->format.context, "dropped", drops_json(r, counts));
+                     "context", r->format.context == SIZE_MAX ? json_null() : json_integer((json_int_t)r->format.context),
+                     "dropped", drops_json(r, counts));
 }
 
 static bool any_dropped(const struct conversation_counts *counts)

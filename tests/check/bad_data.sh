@@ -46,3 +46,8 @@ expect 0 "^⟦yo<|im_end|>⟧$" data preview "$work/good.jsonl"
 expect 0 "1 rows, 1 examples, 12 tokens, 3 trained" data check "$work/good.jsonl"
 : >"$work/empty.jsonl"
 expect 1 "0 rows" data check "$work/empty.jsonl"
+
+# Texts are one stream: none is too long.
+printf '{"text": "%s"}\n' "$(seq 1 900 | tr '\n' ' ')" >"$work/text.jsonl"
+expect 0 "1 rows, 1 examples" data check "$work/text.jsonl"
+expect 0 '"context":null' data check "$work/text.jsonl" --json
