@@ -250,7 +250,26 @@ static int unknown_command(int argc, char **argv)
     return usage(NULL, "unknown command %s", near && strchr(near, ' ') ? typed : argv[1], near);
 }
 
-/* `rondo --generate KIND`, `rondo help [COMMAND]`, or neither: -1. */
+/* The commands that begin with this word and have more; false when there are none. */
+static bool group_help(const char *word)
+{
+    size_t size = strlen(word);
+    bool any = false;
+
+    for (size_t i = 0; commands[i]; i++)
+        if (strncmp(commands[i]->name, word, size) == 0 && commands[i]->name[size] == ' ') {
+            printf("  rondo %-18s %s\n", commands[i]->name, commands[i]->summary);
+            any = true;
+        }
+    return any;
+}
+
+static bool asks_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* `rondo --generate KIND`, `rondo help COMMAND`, `rondo GROUP --help`, or none of them: -1. */
 static int about_itself(int argc, char **argv)
 {
     static const char *const kinds[] = { "man", "complete-bash" };
@@ -266,6 +285,8 @@ static int about_itself(int argc, char **argv)
         command_help(stdout, c);
         return EXIT_OK;
     }
+    if (argc == 3 && ((asks_help(argv[2]) && group_help(argv[1])) || (strcmp(argv[1], "help") == 0 && group_help(argv[2]))))
+        return EXIT_OK;
     return -1;
 }
 

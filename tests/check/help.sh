@@ -23,6 +23,8 @@ done <"$work/commands"
 
 expect 2 "did you mean script check?" scrpt check x
 expect 2 "takes one of: check, describe, try" script
+expect 0 "^  rondo script try " script --help
+expect 0 "^  rondo data preview " help data
 expect 2 "did you mean --steps?" script try chat_sft --step 3
 expect 2 "needs a value" script try chat_sft --steps
 expect 2 "a whole number from 2" script try chat_sft --steps many
