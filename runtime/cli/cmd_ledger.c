@@ -10,7 +10,8 @@
 #include "runtime/ledger/server.h"
 
 static const struct option options[] = {
-    { "port", "PORT", "port on 127.0.0.1 (default 8645; 0: any)" },
+    { "port", "PORT", "port to listen on (default 8645; 0: any)" },
+    { "listen", "ADDRESS", "numeric address to listen on (default 127.0.0.1)" },
     { "block-ms", "MS", "time between blocks while somebody asks (default 200)" },
     { "chain", "ID", "chain id of a new ledger (default 31337)" },
     { "allocate", "ADDRESS=AMOUNT", "what an account owns at the start of a new ledger; may be repeated" },
@@ -75,6 +76,7 @@ static int ledger_main(struct invocation *in)
                                       .allocations = allocations,
                                       .allocation_count = count };
     struct ledger_options serve = { .path = path,
+                                    .address = option_text(in, "listen", NULL),
                                     .port = (uint16_t)port,
                                     .genesis = file_exists(path) && count == 0 ? NULL : &genesis,
                                     .ready = ready,

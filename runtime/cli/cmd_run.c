@@ -174,6 +174,7 @@ static const struct option create_options_table[] = {
     { "panel", "FILE", "JSON list of {\"did\", \"account\"} of the syncers, when the run file has none" },
     { "allow", "FILE", "JSON list of the trainers' DIDs, when the run file has none" },
     { "name", "NAME", "folder HOME/nodes/NAME with the sponsor's key.json (default: sponsor)" },
+    { "plain", NULL, "plain HTTP to a ledger on another machine" },
     { NULL, NULL, NULL },
 };
 
@@ -186,7 +187,8 @@ static int create_main(struct invocation *in)
                                       .ledger = option_text(in, "ledger", "http://127.0.0.1:8645"),
                                       .panel = option_text(in, "panel", NULL),
                                       .allow = option_text(in, "allow", NULL),
-                                      .passphrase = getenv("RONDO_PASSPHRASE") };
+                                      .passphrase = getenv("RONDO_PASSPHRASE"),
+                                      .plain = option_flag(in, "plain") };
     json_t *result = create_run(&options, &err);
 
     if (!result)

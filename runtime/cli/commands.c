@@ -15,6 +15,8 @@ const struct command *const commands[] = {
     &command_run_show,
     &command_run_list,
     &command_run_stop,
+    &command_run_refund,
+    &command_withdraw,
     &command_script_check,
     &command_script_describe,
     &command_script_try,

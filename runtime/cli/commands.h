@@ -20,6 +20,7 @@ extern const struct command command_replay;
 extern const struct command command_run_check;
 extern const struct command command_run_create;
 extern const struct command command_run_list;
+extern const struct command command_run_refund;
 extern const struct command command_run_show;
 extern const struct command command_run_stop;
 extern const struct command command_sample;
@@ -32,5 +33,6 @@ extern const struct command command_sync;
 extern const struct command command_syncer;
 extern const struct command command_trainer;
 extern const struct command command_why;
+extern const struct command command_withdraw;
 
 #endif

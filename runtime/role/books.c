@@ -175,3 +175,50 @@ bool books_events(struct books *b, struct hash run, struct ledger_event **events
     free(page);
     return ok;
 }
+
+static void take_account(struct asked *a, const struct ledger_answer *answer)
+{
+    *(struct ledger_account *)a->out = *answer->account;
+}
+
+bool books_account(struct books *b, struct address address, struct ledger_account *account, struct error *err)
+{
+    struct asked a = { .books = b, .take = take_account, .out = account, .err = err };
+
+    if (b->file) {
+        *account = ledger_local_account(b->file, address);
+        return true;
+    }
+    ledger_account(b->ledger, address, (struct ledger_then){ answered, &a });
+    return wait_for(&a);
+}
+
+static void take_receipt(struct asked *a, const struct ledger_answer *answer)
+{
+    *(struct ledger_receipt *)a->out = *answer->receipt;
+}
+
+bool books_send(struct books *b, struct transaction *t, const struct account_key *key, struct error *err)
+{
+    struct ledger_receipt receipt = { 0 };
+    struct asked a = { .books = b, .take = take_receipt, .out = &receipt, .err = err };
+    struct ledger_status status;
+    struct ledger_account account;
+    struct buffer bytes = { 0 };
+    bool ok = !b->file || error_set(err, ERROR_REFUSED, "give --ledger URL", "a ledger's file is only read here");
+
+    ok = ok && books_status(b, &status, err) && books_account(b, account_address(key), &account, err);
+    if (ok) {
+        t->chain = status.chain;
+        t->nonce = account.nonce;
+        ok = transaction_sign(t, key, &bytes, err);
+    }
+    if (ok) {
+        ledger_submit(b->ledger, bytes.bytes, bytes.size, (struct ledger_then){ answered, &a });
+        ok = wait_for(&a);
+    }
+    if (ok && receipt.code != ERROR_NONE)
+        ok = error_set(err, receipt.code, NULL, "%s", receipt.message);
+    buffer_free(&bytes);
+    return ok;
+}

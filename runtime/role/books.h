@@ -10,6 +10,7 @@
 #define RONDO_ROLE_BOOKS_H
 
 #include "runtime/ledger/local.h"
+#include "runtime/ledger/transaction.h"
 
 struct books;
 
@@ -27,5 +28,10 @@ bool books_escrow(struct books *books, struct address sponsor, struct hash ref, 
 
 /* Every event of a run so far; the caller frees `*events`. */
 bool books_events(struct books *books, struct hash run, struct ledger_event **events, size_t *count, struct error *err);
+
+/* By URL only: signs `t` with the account's next nonce, sends it, and waits until it is final. Error when it had no effect: the ledger's
+ * reason. `t`: all but chain, nonce and from. */
+bool books_send(struct books *books, struct transaction *t, const struct account_key *key, struct error *err);
+bool books_account(struct books *books, struct address address, struct ledger_account *account, struct error *err);
 
 #endif

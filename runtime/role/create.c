@@ -112,7 +112,7 @@ static json_t *fund(struct creating *c, struct error *err)
     json_t *result = NULL;
 
     bool ok = run_spec_read(&c->run, &spec, err),
-         funded = ok && sponsor_fund(&spec, &c->keys, c->options->ledger, c->journal, err);
+         funded = ok && sponsor_fund(&spec, &c->keys, c->options->ledger, c->options->plain, c->journal, err);
 
     if (ok && !funded) {
         char why[240];

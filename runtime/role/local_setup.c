@@ -279,7 +279,7 @@ bool local_setup_run(struct local *l, struct error *err)
     journal = journal_open(folder, err);
     ok = journal && block_store_open(path, &blocks, err) && node_keys(l, "sponsor", &keys, err) &&
          (state ? load_run(l, journal, state, &run, err) : make_run(l, &keys, &blocks, journal, &run, err)) &&
-         run_spec_read(&run, &spec, err) && sponsor_fund(&spec, &keys, l->ledger_url, journal, err);
+         run_spec_read(&run, &spec, err) && sponsor_fund(&spec, &keys, l->ledger_url, false, journal, err);
     if (ok)
         snprintf(l->run, sizeof l->run, "%s", cid_text(run.id, cid));
     run_spec_free(&spec);

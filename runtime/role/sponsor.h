@@ -36,9 +36,9 @@ bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, stru
 bool sponsor_put_rows(const struct block_store *blocks, const char *path, struct hash *id, uint64_t *rows, struct error *err);
 
 /* Creates the escrow of every round and waits until all are final. Blocking: runs a loop of its own. Escrows that exist already are left
- * alone, so it may be repeated. `journal` keeps each transaction before it is sent. */
-bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, struct journal *journal,
-                  struct error *err);
+ * alone, so it may be repeated. `journal` keeps each transaction before it is sent. `plain`: plain HTTP to another machine. */
+bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, bool plain,
+                  struct journal *journal, struct error *err);
 
 /* The folder of scripts: $RONDO_SCRIPTS, else ./scripts when it is there, else ../share/rondo/scripts beside the program. */
 const char *sponsor_scripts_folder(char path[4096]);

@@ -133,13 +133,13 @@ static void status_told(void *context, const struct ledger_answer *answer)
     next_round(f);
 }
 
-bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, struct journal *journal,
-                  struct error *err)
+bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, bool plain,
+                  struct journal *journal, struct error *err)
 {
     struct funding f = { .spec = spec, .keys = keys, .journal = journal, .round = 1, .err = err };
 
     uv_loop_init(&f.loop);
-    f.http = http_client_new(&f.loop, NULL, err);
+    f.http = http_client_new(&f.loop, &(struct http_client_options){ .plain = plain }, err);
     f.ledger = f.http ? ledger_client_new(&f.loop, f.http, ledger, 0, err) : NULL;
     if (f.ledger)
         ledger_status(f.ledger, (struct ledger_then){ status_told, &f });
