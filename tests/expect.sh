@@ -12,7 +12,7 @@ fail() {
 expect() {
     wanted=$1 pattern=$2 status=0
     shift 2
-    timeout 60 "$rondo" "$@" >"$work/out" 2>"$work/err" || status=$?
+    timeout 300 "$rondo" "$@" >"$work/out" 2>"$work/err" || status=$?
     cat "$work/out" "$work/err" >"$work/both"
     [ "$status" -eq "$wanted" ] || { cat "$work/both"; fail "rondo $*: status $status, $wanted was expected"; }
     grep -q -- "$pattern" "$work/both" || { cat "$work/both"; fail "rondo $*: nothing like: $pattern"; }

@@ -13,6 +13,9 @@
 
 enum { CONFIG_LIMIT = 16 << 20 };
 
+/* Fuel ends a loop; the clock is for a machine that is busy otherwise. */
+static const struct script_limits patient = { .seconds = 60 };
+
 /* --- shared --------------------------------------------------------------------------------------------------------------- */
 
 /* NAME=VALUE as a spec has it: whole numbers, flags, and text (fractions are text there, too). */
@@ -129,7 +132,7 @@ static int describe_main(struct invocation *in)
     json_t *options = script_options(in, &err), *meta = NULL;
 
     if (options && read_script(in, options, &set, &err))
-        meta = script_describe(&set.bundle, NULL, &err);
+        meta = script_describe(&set.bundle, &patient, &err);
     if (meta && in->json)
         command_print_json(json_incref(meta));
     else if (meta)
@@ -179,7 +182,7 @@ static int check_main(struct invocation *in)
 
     if (options && (!config_path || (config = json_read_file(config_path, CONFIG_LIMIT, &err))) &&
         read_script(in, options, &set, &err))
-        checked = script_check(&set.bundle, config, NULL, &err);
+        checked = script_check(&set.bundle, config, &patient, &err);
     if (checked && in->json)
         command_print_json(json_incref(checked));
     else if (checked)
@@ -288,7 +291,7 @@ static bool choose_model(const struct invocation *in, struct bench_part *part, c
 static json_t *kind_of(const struct invocation *in, json_t *options, struct error *err)
 {
     struct script_set set = { 0 };
-    json_t *checked = read_script(in, options, &set, err) ? script_check(&set.bundle, NULL, NULL, err) : NULL,
+    json_t *checked = read_script(in, options, &set, err) ? script_check(&set.bundle, NULL, &patient, err) : NULL,
            *fault = json_object_get(checked, "fault");
 
     if (fault) {
