@@ -345,6 +345,10 @@ static bool lay_out_model(struct course *c, char path[4096], struct error *err)
         const char *name = json_string_value(json_object_get(file, "name"));
         struct hash object;
 
+        if (!ok || !plain_name(name)) {
+            ok = ok && error_set(err, ERROR_SYNTAX, NULL, "the model's manifest names no usable file");
+            break;
+        }
         snprintf(at, sizeof at, "%s/%s", path, name);
         gguf = gguf || (json_array_size(files) == 1 && strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".gguf") == 0);
         ok = ok && cid_parse(json_string_value(json_object_get(file, "object")), &object, err) &&
