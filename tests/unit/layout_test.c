@@ -96,6 +96,7 @@ static void first_values_follow_the_init(void **state)
     assert_true(sum / 12 > 0.05 && sum / 12 < 0.8); /* about 0.25 */
     assert_true(layout_draw(json_array_get(params, 0), "another run", again, &err));
     assert_memory_not_equal(values, again, sizeof values);
+    json_decref(meta);
 }
 
 /* From this program once: what a run's first state holds must never change. */
