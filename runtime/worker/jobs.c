@@ -150,6 +150,20 @@ json_t *job_replay(struct session *s, const json_t *job, const struct job_report
 
 /* --- check ---------------------------------------------------------------------------------------------------------------- */
 
+/* Whether each probe shows as many values as the seed draws. */
+static bool probes_whole(const json_t *document, uint64_t values)
+{
+    json_t *probe;
+    size_t index;
+
+    json_array_foreach(json_object_get(document, "probes"), index, probe)
+    {
+        if (json_array_size(json_object_get(probe, "values")) != (values < PROBE_VALUES ? values : PROBE_VALUES))
+            return false;
+    }
+    return true;
+}
+
 /* The code of a contribution whose log could be read: that of its payload, else of its fields. */
 static const char *check_payload(struct session *s, const json_t *context, const json_t *document, const struct step_log *log,
                                  struct hash run, float *values)
@@ -174,6 +188,8 @@ static const char *check_payload(struct session *s, const json_t *context, const
         code = "payload_bytes";
     else if (!payload_decode(bytes.bytes, bytes.size, &expected, tensors, s->layout.count, &body, &fault))
         code = error_name(fault.code);
+    else if (!probes_whole(document, s->layout.values))
+        code = "probes";
     else
         code = contribution_code(document, context, log, merkle_of(bytes.bytes + body, bytes.size - body));
     buffer_free(&bytes);

@@ -302,7 +302,7 @@ static void payloads_that_are_not_this_trainers_of_this_round_have_a_code(void *
 static void fields_that_do_not_fit_the_log_or_the_round_have_a_code(void **state)
 {
     struct step_log log;
-    json_t *probes = json_deep_copy(json_object_get(made, "probes"));
+    json_t *probes = json_deep_copy(json_object_get(made, "probes")), *fewer = json_deep_copy(probes);
 
     (void)state;
     check_code(with("start", document_json_hash(hash_block("x", 1))), "start");
@@ -316,6 +316,8 @@ static void fields_that_do_not_fit_the_log_or_the_round_have_a_code(void **state
     check_code(with("probes", json_array()), "probes");
     json_object_set_new(json_array_get(probes, 0), "loss", document_json_float(1));
     check_code(with("probes", probes), "probes");
+    json_array_remove(json_object_get(json_array_get(fewer, 0), "values"), 7);
+    check_code(with("probes", fewer), "probes");
     check_code(with("payload", document_json_cid(hash_block("absent", 6))), "missing");
     check_code(with("step_log", document_json_cid(hash_block("absent", 6))), "missing");
     read_log(made, &log);
