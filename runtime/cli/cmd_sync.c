@@ -10,6 +10,7 @@ static const struct option options[] = {
     { "peer", "URL", "a node of the run; others are found from it" },
     { "ledger", "URL", "the run's ledger (default http://127.0.0.1:8645)" },
     { "name", "NAME", "folder HOME/nodes/NAME (default: syncer)" },
+    { "adapter", "DIR", "write what was trained into DIR, in the layout that PEFT loads" },
     { "plain", NULL, "plain HTTP to other machines than this one" },
     { NULL, NULL, NULL },
 };
@@ -32,6 +33,7 @@ static int sync_main(struct invocation *in)
                                  .run = in->argument[0],
                                  .peer = option_text(in, "peer", NULL),
                                  .ledger = option_text(in, "ledger", "http://127.0.0.1:8645"),
+                                 .adapter = option_text(in, "adapter", NULL),
                                  .plain = option_flag(in, "plain"),
                                  .threads = in->threads,
                                  .told = told,
@@ -63,7 +65,8 @@ const struct command command_sync = {
     "RUN",
     "fetch a run into an empty folder, verify every record and compute every state again",
     "rondo sync RUN --peer http://syncer.example:7001 --ledger http://ledger.example:8645\n"
-    "rondo sync RUN --peer http://127.0.0.1:7001 --home build/new --name syncer-1 --json",
+    "rondo sync RUN --peer http://127.0.0.1:7001 --home build/new --name syncer-1 --json\n"
+    "rondo sync RUN --peer http://syncer.example:7001 --name copy --adapter my_adapter",
     "Everything comes from the peers and is checked against certificates, ledger and the scripts themselves; the state it ends "
     "at is\n"
     "computed here. May be broken off and called again. A syncer of that name goes on from the folder; its key must be put "

@@ -298,6 +298,24 @@ static json_t *result_of(struct syncing *s, struct error *err)
                      "plans", (json_int_t)s->verifier.plans, "folds", (json_int_t)s->verifier.folds);
 }
 
+static bool write_adapter(struct syncing *s, json_t *result, struct error *err)
+{
+    const char *folder = s->options->adapter;
+    json_t *written = NULL;
+
+    if (!folder)
+        return true;
+    if (file_make_folder(folder, err))
+        written = archive_job(
+            &s->a, json_pack("{s:s, s:O, s:s}", "job", "adapter", "outer", json_object_get(result, "outer"), "folder", folder),
+            NULL, NULL, err);
+    if (!written)
+        return error_at(err, "adapter");
+    json_decref(written);
+    json_object_set_new(result, "adapter", json_string(folder));
+    return true;
+}
+
 json_t *sync_run(const struct sync_options *options, struct error *err)
 {
     struct syncing s = { .options = options };
@@ -305,6 +323,10 @@ json_t *sync_run(const struct sync_options *options, struct error *err)
 
     if (open_folder(&s, err) && open_run(&s, err) && walk(&s, err))
         result = result_of(&s, err);
+    if (result && !write_adapter(&s, result, err)) {
+        json_decref(result);
+        result = NULL;
+    }
     books_free(s.books);
     http_client_free(s.a.auditor.client);
     if (s.a.finals) {

@@ -16,13 +16,14 @@
 struct sync_options {
     const char *home, *name, *run;
     const char *peer, *ledger; /* URLs */
+    const char *adapter;       /* folder to write what was trained into, in PEFT's layout; NULL: not written */
     bool plain;
     unsigned threads;
     void (*told)(void *context, const char *what, int64_t done); /* may be NULL */
     void *context;
 };
 
-/* { run, rounds, finished, state_root, outer, verified: { rounds, documents, blocks, plans, folds } }; new reference. NULL with `err`. */
+/* { run, rounds, finished, state_root, outer, adapter?, verified: { rounds, documents, blocks, plans, folds } }; new reference. NULL with `err`. */
 json_t *sync_run(const struct sync_options *options, struct error *err);
 
 #endif

@@ -41,8 +41,9 @@ done
 "$rondo" audit "$run" --home "$work/home" --quiet --json >"$work/out" 2>&1 && fail "an audit of running nodes"
 grep -q "is running" "$work/out" || fail "an audit does not say that nodes run"
 
-"$rondo" sync "$run" --peer "$peer" --ledger "$ledger" --home "$work/new" --name syncer-4 --quiet --json >"$work/sync" 2>"$work/sync.log" ||
-    fail "sync"
+"$rondo" sync "$run" --peer "$peer" --ledger "$ledger" --home "$work/new" --name syncer-4 --adapter "$work/adapter" --quiet --json \
+    >"$work/sync" 2>"$work/sync.log" || fail "sync"
+cmp "$work/adapter/adapter_model.safetensors" "$work/home/runs/$run/adapter/adapter_model.safetensors" || fail "another adapter"
 root=$(sed -n 's/.*"state_root":"\([0-9a-f]*\)".*/\1/p' "$work/sync")
 rounds=$(sed -n 's/.*"verified":{"rounds":\([0-9]*\).*/\1/p' "$work/sync")
 want=$(grep -o '"state_root":"[0-9a-f]*"' "$work/local" | tail -1 | cut -d'"' -f4)
