@@ -26,6 +26,7 @@ echo "[$allow]" >"$work/allow.json"
 sed 's/round_ms = 60000/round_ms = 1000/; s/min_ms = 1000, max_ms = 20000/min_ms = 500, max_ms = 900/; s/expiry_rounds = 20/expiry_rounds = 8/; s/rounds = 3,/rounds = 2,/' \
     tests/end_to_end/tiny.lua >"$work/run.lua"
 
+: >"$work/ledger.log"
 "$rondo" ledger --home "$home" --port 0 --block-ms 50 --allocate "$(field account <"$work/sponsor")=2500" --json >"$work/ledger.log" 2>&1 &
 pid=$!
 for _ in $(seq 100); do

@@ -26,11 +26,13 @@ endpoint() {
     done
     fail "$1: not ready"
 }
+: >"$work/ledger.log"
 "$rondo" ledger --home "$work/home" --port 0 --json >"$work/ledger.log" 2>&1 &
 started="$started $!"
 endpoint "$work/ledger.log"
 ledger=$url
 for name in syncer-1 syncer-2; do
+    : >"$work/$name.log"
     "$rondo" syncer "$run" --home "$work/home" --name $name --ledger "$ledger" --json >"$work/$name.log" 2>&1 &
     started="$started $!"
     endpoint "$work/$name.log"
