@@ -499,11 +499,15 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
     member_act(m, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", final));
     member_act(m, ACTION_FINAL,
                json_pack("{sIsOsO}", "round", (json_int_t)m->round, "record", record, "certificate", certificate));
-    member_act(m, ACTION_CANCEL, json_pack("{sI}", "round", (json_int_t)m->round - 2));
+    int64_t over = m->round - 2 < (int64_t)m->verified - 1 ? m->round - 2 : (int64_t)m->verified - 1;
+    member_act(m, ACTION_CANCEL,
+               json_pack("{sI}", "round", (json_int_t)over)); /* an unverified round's answers are still needed */
     mark_listed(m, record);
     member_send(m, everyone(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
     json_decref(final);
     open_round(m, m->round + 1);
+    if (m->abstain >= m->round)
+        member_persist(m); /* a restart in the next round must still know it */
     forget(m);
     if (m->phase == PHASE_DONE)
         member_act(m, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)m->round - 1));
