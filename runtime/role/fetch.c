@@ -5,14 +5,16 @@
 
 #include "runtime/store/object.h"
 
-enum { AT_ONCE = 8, RETRY_MS = 100, TRIED = 64 };
+enum { AT_ONCE = 8, RETRY_MS = 100, PAUSE_MOST = 5 };
 
 struct item {
     struct hash id;
     bool manifest, done;
     struct http_transfer *transfer; /* while it is asked for */
-    char did[TRIED][PEER_DID];      /* who was asked in this lap; the last one is asked now */
-    size_t tried;
+    char did[PEER_DID];             /* who is asked */
+    size_t turn, asked;             /* place in the list of peers; how many were asked since the last pause */
+    unsigned pauses;
+    uint64_t not_before;
     struct fetch *fetch;
 };
 
@@ -61,7 +63,8 @@ static void add_item(struct fetch *f, struct hash id, bool manifest)
         f->items = realloc(f->items, f->capacity * sizeof *f->items);
     }
     f->items[f->count] = calloc(1, sizeof **f->items);
-    *f->items[f->count++] = (struct item){ .id = id, .manifest = manifest, .fetch = f };
+    *f->items[f->count++] =
+        (struct item){ .id = id, .manifest = manifest, .fetch = f, .turn = id.bytes[0] }; /* spreads the load */
     f->left++;
 }
 
@@ -93,16 +96,16 @@ static void answered(void *context, struct http_answer *answer)
     item->transfer = NULL;
     f->busy--;
     if (!http_answer_ok(answer, &err)) {
-        if (answer->status != 404) /* who does not have it says nothing about itself */
-            peer_list_note(f->node->peers, item->did[item->tried - 1], PEER_SILENT, now);
+        if (answer->status != 404)
+            peer_list_note(f->node->peers, item->did, PEER_SILENT, now);
     } else if (!block_put_as(&f->node->blocks, item->id, answer->body.bytes, answer->body.size, &err)) {
         if (err.code != ERROR_MISMATCH) { /* the own disk: waiting will not help */
             fetch_end(f, &err);
             return;
         }
-        peer_list_note(f->node->peers, item->did[item->tried - 1], PEER_BAD, now);
+        peer_list_note(f->node->peers, item->did, PEER_BAD, now);
     } else {
-        peer_list_note(f->node->peers, item->did[item->tried - 1], PEER_GOOD, now);
+        peer_list_note(f->node->peers, item->did, PEER_GOOD, now);
         if (!settle(f, item, &err)) {
             fetch_end(f, &err);
             return;
@@ -114,25 +117,37 @@ static void answered(void *context, struct http_answer *answer)
         fetch_pump(f);
 }
 
-/* Asks another peer each time, best first, until all were asked; then from the start. */
+/* The next peer that is not in its back-off. Everybody is asked in turn, whatever the score: the block may lie with one alone. When all
+ * were asked there is a pause. */
+static const struct peer *next_peer(struct fetch *f, struct item *item)
+{
+    size_t count = peer_list_count(f->node->peers);
+    uint64_t now = uv_now(&f->node->loop);
+
+    for (size_t i = 0; i < count && now >= item->not_before; i++) {
+        const struct peer *peer = peer_list_at(f->node->peers, item->turn++ % count);
+
+        if (++item->asked >= count) {
+            item->asked = 0;
+            item->not_before = now + ((uint64_t)RETRY_MS << item->pauses);
+            item->pauses += item->pauses < PAUSE_MOST;
+        }
+        if (now >= peer->retry_ms)
+            return peer;
+    }
+    return NULL;
+}
+
+/* False when nobody can be asked now. */
 static bool ask(struct fetch *f, struct item *item)
 {
-    const char *except[TRIED];
-    uint64_t now = uv_now(&f->node->loop);
-    const struct peer *peer;
+    const struct peer *peer = next_peer(f, item);
     char path[128], cid[CID_TEXT];
     struct error err = { 0 };
 
-    for (size_t i = 0; i < item->tried; i++)
-        except[i] = item->did[i];
-    peer = item->tried < TRIED ? peer_list_pick(f->node->peers, now, except, item->tried) : NULL;
-    if (!peer) {
-        item->tried = 0;
-        peer = peer_list_pick(f->node->peers, now, NULL, 0);
-    }
     if (!peer)
         return false;
-    snprintf(item->did[item->tried++], PEER_DID, "%s", peer->did);
+    snprintf(item->did, sizeof item->did, "%s", peer->did);
     snprintf(path, sizeof path, "/v1/blocks/%s", cid_text(item->id, cid));
 
     char *url = http_url_join(peer->endpoint, path);
@@ -140,8 +155,10 @@ static bool ask(struct fetch *f, struct item *item)
 
     item->transfer = http_client_send(f->node->client, &call, answered, item, &err);
     free(url);
-    if (!item->transfer)
+    if (!item->transfer) {
+        peer_list_note(f->node->peers, item->did, PEER_SILENT, uv_now(&f->node->loop)); /* an address that may not be used */
         return false;
+    }
     f->busy++;
     return true;
 }
@@ -183,8 +200,7 @@ static void fetch_pump(struct fetch *f)
             }
             continue;
         }
-        if (!ask(f, item))
-            break;
+        ask(f, item);
     }
     uv_timer_start(f->timer, due, f->left == 0 ? 0 : RETRY_MS, 0);
 }

@@ -2,7 +2,7 @@
  *
  *     want: objects (by manifest) and single blocks ── GET /v1/blocks/CID from peers, several at once ──> the node's store
  *
- * A peer that answers with other bytes loses its standing at once; one that is silent is asked again later.
+ * Each peer is asked in turn; one that is silent, or answered with other bytes, is left alone for a while (peer.h).
  */
 #ifndef RONDO_ROLE_FETCH_H
 #define RONDO_ROLE_FETCH_H
