@@ -12,7 +12,7 @@
 #include "native/base/json.h"
 #include "runtime/role/local_internal.h"
 
-enum { DEATHS_MOST = 8, END_MS = 5000, RELEASES_MS = 20000 };
+enum { DEATHS_MOST = 8, SOON_MS = 5000, END_MS = 5000 };
 
 /* --- processes ------------------------------------------------------------------------------------------------------------ */
 
@@ -55,7 +55,8 @@ static void process_exited(uv_process_t *process, int64_t status, int signal)
         struct error err = { 0 };
 
         local_say(l, "%s ended (status %lld, signal %d); it is started again", p->name, (long long)status, signal);
-        if (p->deaths++ >= DEATHS_MOST || status == 2 || status == 3) {
+        p->deaths = uv_now(&l->loop) - p->started_at < SOON_MS ? p->deaths + 1 : 0;
+        if (p->deaths > DEATHS_MOST || status == 2 || status == 3) {
             error_set(&err, ERROR_FAULT, "its last lines on standard error tell why", "%s ended with status %lld", p->name,
                       (long long)status);
             local_fail(l, &err);
@@ -136,6 +137,7 @@ static void process_start(struct local_process *p)
     }
     p->handles = 2;
     p->running = true;
+    p->started_at = uv_now(&l->loop);
     uv_read_start((uv_stream_t *)&p->out, give_space, process_said);
 }
 
@@ -380,6 +382,7 @@ json_t *local_run(const struct local_options *options, struct error *err)
     static char home[PATH_MAX];
 
     l->options = *options;
+    l->last_round = -1;
     if (!file_make_folder(options->home, err) || !realpath(options->home, home)) {
         free(l);
         return NULL;

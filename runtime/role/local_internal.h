@@ -23,7 +23,8 @@ struct local_process {
     struct buffer line;
     int handles; /* of this start that are not closed yet */
     bool running, ready, done;
-    unsigned deaths;
+    unsigned deaths; /* one after another, each soon after the start */
+    uint64_t started_at;
     uv_timer_t restart;
     /* what it said last */
     char phase[24], endpoint[256];

@@ -32,7 +32,7 @@ static void say_final(struct local_process *p, const json_t *event)
     double loss = 0, speed = 0, left;
     int trainers = 0;
 
-    if (round <= l->last_round && round > 0)
+    if (round <= l->last_round)
         return;
     l->last_round = round;
     if (round == 0) {
@@ -96,7 +96,11 @@ void local_show(struct local *l)
 {
     if (l->options.quiet || !isatty(STDERR_FILENO) || l->count < 3)
         return;
-    fprintf(stderr, "\r\033[Kround %lld/%lld ", (long long)l->last_round + 1, (long long)l->rounds);
+    fprintf(stderr, "\r\033[Kround %lld/%lld ",
+            (long long)(l->last_round < 0           ? 0
+                        : l->last_round < l->rounds ? l->last_round + 1
+                                                    : l->rounds),
+            (long long)l->rounds);
     for (size_t i = 2; i < l->count; i++) {
         struct local_process *p = &l->processes[i];
 
