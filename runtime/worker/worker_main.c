@@ -118,6 +118,7 @@ int worker_main(int argc, char **argv)
     json_t *job;
     struct buffer bytes = { 0 };
 
+    close_range(STDERR_FILENO + 1, ~0U, 0); /* sockets and locks of the node are not the worker's */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_IGN); /* the node decides when to end */
     signal(SIGPIPE, SIG_IGN);
