@@ -48,6 +48,7 @@ static const struct schema_field enrolment_fields[] = {
     FIELD("kernel_class", HEX, .most = 32),
     FIELD("capacity", OBJECT, .of = &capacity),
     FIELD("endpoint", TEXT, .most = 256, .nullable = true),
+    FIELD("serial", INTEGER, .most = 1000000000, .optional = true),
     FIELD("fingerprint", HEX, .most = 32, .optional = true, .nullable = true),
 };
 

@@ -7,6 +7,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
+#include "runtime/round/record.h"
 #include "runtime/store/object.h"
 
 enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20 };
@@ -14,6 +15,12 @@ enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20 };
 static bool read_spec(struct course *c, struct error *err)
 {
     return run_spec_read(&c->document, &c->spec, err) && rules_read(&c->rules, c->spec.json, c->run, err);
+}
+
+bool course_admits(const struct course *c, const struct document *document, const char **code)
+{
+    *code = record_membership_code(&c->rules, NULL, "enrolment", document->json);
+    return strcmp(*code, "ok") == 0;
 }
 
 static bool load_enrolments(struct course *c, struct error *err)
@@ -25,9 +32,11 @@ static bool load_enrolments(struct course *c, struct error *err)
     for (size_t i = 0; ok && i < count; i++) {
         struct buffer bytes = { 0 };
         struct document document = { 0 };
+        const char *code;
 
         ok = journal_get_document(c->node->journal, ids[i], &bytes, err) &&
-             document_read_as(DOCUMENT_ENROLMENT, bytes.bytes, bytes.size, &document, err) && course_enrol(c, &document, err);
+             document_read_as(DOCUMENT_ENROLMENT, bytes.bytes, bytes.size, &document, err) &&
+             (!course_admits(c, &document, &code) || course_enrol(c, &document, err));
         document_free(&document);
         buffer_free(&bytes);
     }
@@ -84,6 +93,9 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
     if (!hash_equal(document->run, c->id))
         return error_set(err, ERROR_MISMATCH, NULL, "an enrolment for another run");
     did_text(&document->signer, did);
+    if (document_integer(document->json, "serial") <
+        document_integer(json_object_get(json_object_get(c->enrolments, did), "payload"), "serial"))
+        return true; /* an old one that comes late */
     envelope = json_read((const char *)document->bytes.bytes, document->bytes.size, DOCUMENT_ANSWER, err);
     if (!envelope)
         return false;
@@ -138,10 +150,11 @@ static void keep_enrolments(struct node *node, struct course *c, struct hash run
         char *text = json_dumps(envelope, JSON_COMPACT);
         struct document document = { 0 };
         struct error err = { 0 };
+        const char *code;
 
         if (document_read_as(DOCUMENT_ENROLMENT, text, strlen(text), &document, &err) && hash_equal(document.run, run) &&
-            !journal_has_document(node->journal, document.id) && journal_put_document(node->journal, &document, &err) && c &&
-            course_enrol(c, &document, &err) && node->driver) {
+            (!c || course_admits(c, &document, &code)) && !journal_has_document(node->journal, document.id) &&
+            journal_put_document(node->journal, &document, &err) && c && course_enrol(c, &document, &err) && node->driver) {
             json_t *message = json_pack("{s:[O]}", "documents", envelope);
 
             driver_message(node->driver, message);
@@ -235,7 +248,9 @@ static void announce(struct course *c)
     text = json_dumps(message, JSON_COMPACT);
     url = http_url_join(c->node->options.peer, "/v1/documents");
 
-    struct http_call call = { .method = "POST", .url = url, .type = "application/json", .body = text, .size = strlen(text), .total_ms = 5000 };
+    struct http_call call = {
+        .method = "POST", .url = url, .type = "application/json", .body = text, .size = strlen(text), .total_ms = 5000
+    };
 
     http_client_send(c->node->client, &call, announced, c, &err); /* tried again at the next refresh */
     json_decref(message);

@@ -20,6 +20,7 @@
 #define LOG_MEDIA     "application/vnd.rondo.step-log"
 
 #define COURSE_OBJECT_LIMIT (UINT64_C(16) << 30)
+#define COURSE_LOG_LIMIT    (UINT64_C(256) << 20) /* of a step log */
 
 struct course {
     struct node *node; /* borrowed */
@@ -41,7 +42,9 @@ bool course_of(struct node *node, const char *run, const void *bytes, size_t siz
 bool course_load(struct node *node, const char *run, struct course *course, struct error *err);
 void course_free(struct course *course);
 
-/* Takes an enrolment document that was verified: keeps it and learns its endpoint. */
+/* Whether the spec lets its signer enrol in this role; else *code says why not. Static text. */
+bool course_admits(const struct course *course, const struct document *document, const char **code);
+/* Takes an enrolment document that was verified: learns its endpoint, unless a later one of the same machine is known. */
 bool course_enrol(struct course *course, const struct document *document, struct error *err);
 /* The endpoint an enrolled machine gave, or NULL. Borrowed. */
 const char *course_endpoint(const struct course *course, const char *did);

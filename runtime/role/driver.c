@@ -24,9 +24,10 @@ static bool keep_statement(struct driver *d, const struct document *document, st
                                  &(struct statement){ type, "", document->id }, err);
     if (said_once(document->type)) /* written with the variables of the round, at the PERSIST that follows */
         json_array_append_new(d->statements,
-                              json_pack("{s:s, s:I, s:I, s:s, s:s}", "type", type, "round", (json_int_t)document->round, "view",
-                                        (json_int_t)document_integer(document->json, "view"), "phase", phase ? phase : "", "id",
-                                        hash_hex(document->id, id)));
+                              json_pack("{s:s, s:I, s:I, s:s, s:s, s:s%}", "type", type, "round", (json_int_t)document->round,
+                                        "view", (json_int_t)document_integer(document->json, "view"), "phase", phase ? phase : "",
+                                        "id", hash_hex(document->id, id), "text", (const char *)document->bytes.bytes,
+                                        document->bytes.size));
     return true;
 }
 
@@ -42,7 +43,7 @@ static json_t *sign(void *context, const char *type, json_t *payload, struct err
         return NULL;
     }
     if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err) && keep_statement(d, &document, err) &&
-        (t == DOCUMENT_VOTE || t == DOCUMENT_PROPOSAL || journal_put_document(d->node->journal, &document, err)))
+        (said_once(t) || journal_put_document(d->node->journal, &document, err)))
         envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, err);
     document_free(&document);
     return envelope;
@@ -103,36 +104,64 @@ static bool persist_final(struct driver *d, uint32_t round, const json_t *value,
                                                    json_object_get(value, "certificate")));
     if (ok &&
         json_is_true(json_object_get(value, "verified"))) /* recomputed here, in order: the number of such rounds says it all */
-        ok = put_number(d, "verified", round + 1, err);
+        ok = put_number(d, "verified", d->verified = round + 1, err);
     document_free(&record);
     document_free(&certificate);
     return ok;
 }
 
-/* The open round's variables and whatever was signed for them, in one write. */
+/* Records list `received` documents: others will ask for them. Votes and proposals are of no use later. */
+static bool keep_received(struct driver *d, const json_t *statement, struct error *err)
+{
+    const json_t *text = json_object_get(statement, "text");
+    struct document document = { 0 };
+    bool ok = strcmp(document_text(statement, "type"), "received") != 0 ||
+              (document_read(json_string_value(text), json_string_length(text), &document, err) &&
+               journal_put_document(d->node->journal, &document, err));
+
+    document_free(&document);
+    return ok;
+}
+
+/* The name under which the round's variables hold what a statement says. */
+static const char *own_name(const json_t *statement)
+{
+    const char *type = document_text(statement, "type");
+
+    return strcmp(type, "vote") == 0 ? document_text(statement, "phase") : type;
+}
+
+/* The open round's variables and the statements that follow from them, in one write. A step may sign more than these variables hold yet:
+ * that stays until its own PERSIST, so that a crash in between leaves nothing signed that the variables do not know. */
 static bool persist_round(struct driver *d, const json_t *value, struct error *err)
 {
     size_t count = json_array_size(d->statements), used = 0;
     struct statement *statements = calloc(count + 1, sizeof *statements);
     int64_t round = json_integer_value(json_object_get(value, "round")),
             view = json_integer_value(json_object_get(value, "view"));
+    json_t *own = json_object_get(value, "own"), *later = json_array(), *s;
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    size_t index;
     bool ok = true;
 
-    for (size_t i = 0; i < count; i++) {
-        json_t *s = json_array_get(d->statements, i);
-        struct statement statement = { .kind = document_text(s, "type"), .phase = document_text(s, "phase") };
+    json_array_foreach(d->statements, index, s)
+    {
         int64_t at = json_integer_value(json_object_get(s, "round")), in = json_integer_value(json_object_get(s, "view"));
 
-        hash_parse(document_text(s, "id"), &statement.id);
-        if (at == round && in == (view < 0 ? 0 : view))
-            statements[used++] = statement;
-        else
-            ok = ok && journal_sign_once(d->node->journal, d->course->id, (uint32_t)at, (uint32_t)in, &statement, err);
+        if (at == round && in == view && json_object_get(own, own_name(s))) {
+            ok = ok && keep_received(d, s, err);
+            statements[used] = (struct statement){ .kind = document_text(s, "type"), .phase = document_text(s, "phase") };
+            hash_parse(document_text(s, "id"), &statements[used++].id);
+        } else if (at > round || (at == round && in >= view)) {
+            json_array_append(later, s);
+        }
     }
+
     ok = ok && journal_save_round(d->node->journal, d->course->id, (uint32_t)round, (uint32_t)(view < 0 ? 0 : view), text,
                                   strlen(text), statements, used, err);
-    json_array_clear(d->statements);
+
+    json_decref(d->statements);
+    d->statements = later;
     free(statements);
     free(text);
     return ok;
@@ -229,7 +258,8 @@ static bool perform(struct driver *d, const struct action *action, struct error 
         return error_set(err, ERROR_CONFLICT, "keep this folder: it holds the evidence", "halted (%s): %s",
                          document_text(body, "code"), document_text(body, "message"));
     case ACTION_DONE:
-        node_tell(d->node, "done", json_incref(action->body));
+        json_decref(d->over);
+        d->over = json_incref(action->body);
         break;
     }
     return true;
@@ -288,7 +318,17 @@ static bool everybody_known(const struct driver *d)
 {
     const struct run_spec *spec = &d->course->spec;
 
-    return d->course->announced && json_object_size(d->course->enrolments) >= spec->committee.panel_count + spec->trust.allowed_count;
+    return d->course->announced &&
+           json_object_size(d->course->enrolments) >= spec->committee.panel_count + spec->trust.allowed_count;
+}
+
+/* Over for this node: every round is recomputed and every escrow that it can release is released. */
+static void tell_done(struct driver *d)
+{
+    if (!d->over || (d->is_member && (d->verified < json_array_size(d->finals) || !driver_releases_done(d))))
+        return;
+    node_tell(d->node, "done", d->over);
+    d->over = NULL;
 }
 
 static void ticked(uv_timer_t *timer)
@@ -298,6 +338,7 @@ static void ticked(uv_timer_t *timer)
 
     if (d->member || d->trainer)
         driver_ledger_tick(d);
+    tell_done(d);
     if (now - d->last_refresh >= (everybody_known(d) ? 10000 : 250)) {
         d->last_refresh = now;
         course_refresh(d->course);
@@ -307,7 +348,7 @@ static void ticked(uv_timer_t *timer)
 /* Finals as the machine wants them, from the journal. */
 static bool load_finals(struct driver *d, struct error *err)
 {
-    uint32_t last, verified = get_number(d, "verified");
+    uint32_t last, verified = d->verified = get_number(d, "verified");
     struct error none = { 0 };
 
     if (!journal_last_final(d->node->journal, d->course->id, &last, &none))
@@ -354,6 +395,7 @@ bool driver_machine_new(struct driver *d, struct error *err)
         struct member_start start = { .rules = &d->course->rules,
                                       .did = d->node->did,
                                       .signing = d->signing,
+                                      .enrolment = d->enrolment,
                                       .durable = durable,
                                       .finals = d->finals,
                                       .fresh = !found };
@@ -372,6 +414,8 @@ bool driver_machine_new(struct driver *d, struct error *err)
     json_decref(durable);
     if (!d->member && !d->trainer)
         return false;
+    if (strcmp(d->member ? member_phase(d->member) : trainer_phase(d->trainer), "done") == 0) /* decided before this start */
+        d->over = json_pack("{s:I}", "round", (json_int_t)json_array_size(d->finals) - 1);
     json_object_foreach(d->course->enrolments, did, entry)
     {
         driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", json_object_get(entry, "envelope")));
@@ -390,6 +434,7 @@ struct driver *driver_new(struct node *node, bool member, struct error *err)
                           .statements = json_array(),
                           .finals = json_array(),
                           .asked_rounds = json_object(),
+                          .told = json_object(),
                           .await_height = -1 };
     d->last = &d->first;
     d->signing = (struct signing){ .context = d, .sign = sign, .open = open_envelope };
@@ -419,6 +464,7 @@ void driver_free(struct driver *d)
     if (!d)
         return;
     driver_jobs_free(d);
+    driver_deliveries_free(d);
     driver_releases_free(d);
     fetch_cancel(d->fetch);
     worker_free(d->main);
@@ -434,6 +480,8 @@ void driver_free(struct driver *d)
     json_decref(d->finals);
     json_decref(d->enrolment);
     json_decref(d->asked_rounds);
+    json_decref(d->told);
+    json_decref(d->over);
     uv_close((uv_handle_t *)&d->timer, NULL);
     uv_close((uv_handle_t *)&d->tick, driver_closed);
 }
@@ -441,6 +489,11 @@ void driver_free(struct driver *d)
 void driver_message(struct driver *d, const json_t *message)
 {
     driver_feed(d, EVENT_MESSAGE, json_incref((json_t *)(uintptr_t)message));
+}
+
+int64_t driver_round(const struct driver *d)
+{
+    return (int64_t)json_array_size(d->finals);
 }
 
 const json_t *driver_final(const struct driver *d, int64_t round)

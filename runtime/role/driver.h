@@ -21,6 +21,9 @@ void driver_free(struct driver *d);
 /* A message that came in, its documents verified and kept already. Borrowed. */
 void driver_message(struct driver *d, const json_t *message);
 
+/* The round that is open here: 0 until the opening record is known. */
+int64_t driver_round(const struct driver *d);
+
 /* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
 const json_t *driver_final(const struct driver *d, int64_t round);
 

@@ -21,6 +21,8 @@ struct driver_job {
     struct fetch *fetch;   /* while blocks are missing */
     struct worker *worker; /* once it was handed over */
     uint64_t id;           /* in that worker */
+    uv_timer_t *pause;     /* after a fault of this machine, until it is tried again */
+    unsigned failures;
     struct driver *driver;
     struct driver_job *next;
 };
@@ -64,8 +66,10 @@ struct driver {
     int opening;
     struct fetch *fetch; /* while preparing */
     struct driver_job *jobs;
-    json_t *asked_rounds; /* round -> true while a FETCH of it is out */
-    size_t turn;          /* which panel member is asked next */
+    struct delivery *deliveries; /* messages on their way */
+    json_t *told;                /* refusals that were told: "did code" -> true */
+    json_t *asked_rounds;        /* round -> true while a FETCH of it is out */
+    size_t turn;                 /* which panel member is asked next */
 
     int64_t await_height; /* -1: none */
     bool await_busy, head_busy, funded, funded_busy;
@@ -73,6 +77,8 @@ struct driver {
     bool ledger_known;
     struct driver_release *releases;
     uint64_t last_refresh;
+    uint32_t verified; /* decided rounds that were recomputed here */
+    json_t *over;      /* the machine's DONE, until people are told */
 };
 
 /* driver.c */
@@ -92,10 +98,12 @@ void driver_jobs_free(struct driver *d);
 /* driver_send.c */
 void driver_send(struct driver *d, const json_t *body);
 void driver_fetch(struct driver *d, const json_t *body);
+void driver_deliveries_free(struct driver *d); /* with the client: no answer may come any more */
 
 /* driver_ledger.c */
 void driver_ledger_tick(struct driver *d);
 void driver_release(struct driver *d, const json_t *body);
+bool driver_releases_done(const struct driver *d); /* every release begun here is on the ledger */
 void driver_releases_free(struct driver *d);
 
 #endif

@@ -4,7 +4,12 @@
 #include "native/base/json.h"
 #include "runtime/role/driver_internal.h"
 
-enum { CHECK_MS = 30000, DATA_MS = 600000 };
+enum { CHECK_MS = 30000, DATA_MS = 600000, RETRY_MS = 500 };
+
+static void timer_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
 
 static void job_drop(struct driver_job *j)
 {
@@ -26,13 +31,41 @@ static void job_answer(struct driver_job *j, enum event_kind kind, json_t *body)
     driver_feed(d, kind, body);
 }
 
+static void job_begin(struct driver_job *j);
+
+static void job_again(uv_timer_t *timer)
+{
+    struct driver_job *j = timer->data;
+
+    uv_close((uv_handle_t *)timer, timer_closed);
+    j->pause = NULL;
+    job_begin(j);
+}
+
+/* The fault is this machine's: a worker that died, no memory, no space, blocks that no peer gave. It says nothing about a contribution or
+ * a record, so the machine is not told; the job is done again after a pause. */
+static void job_retry(struct driver_job *j)
+{
+    j->pause = calloc(1, sizeof *j->pause);
+    uv_timer_init(&j->driver->node->loop, j->pause);
+    j->pause->data = j;
+    uv_timer_start(j->pause, job_again, RETRY_MS << (j->failures < 5 ? j->failures : 5), 0);
+    j->failures++;
+}
+
 static void job_failed(struct driver_job *j, const struct error *err)
 {
     char text[1024];
     const char *code = error_name(err->code);
+    bool own_fault = error_status(err->code) == 4;
 
     node_tell(j->driver->node, "job_failed",
-              json_pack("{s:s, s:s}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text)));
+              json_pack("{s:s, s:s, s:I}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text), "round",
+                        (json_int_t)j->round));
+    if (own_fault || (err->code == ERROR_MISSING && j->kind != ACTION_CHECK)) {
+        job_retry(j);
+        return;
+    }
     switch (j->kind) {
     case ACTION_CHECK:
         job_answer(j, EVENT_CHECKED, json_pack("{s:O, s:s}", "cid", json_object_get(j->body, "cid"), "code", code));
@@ -41,8 +74,7 @@ static void job_failed(struct driver_job *j, const struct error *err)
         job_answer(j, EVENT_COMPUTED,
                    json_pack("{s:O, s:s, s:n}", "hash", json_object_get(j->body, "hash"), "code", code, "result"));
         break;
-    case ACTION_TRAIN: /* a trainer that cannot train takes no part in this round */
-    default:
+    default: /* a trainer that cannot train takes no part in this round; a replay that cannot be done proves nothing */
         job_drop(j);
     }
 }
@@ -203,19 +235,10 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
     return job;
 }
 
-static void job_go(struct driver_job *j)
+static void job_go(struct driver_job *j, json_t *job)
 {
-    struct needs n = { 0 };
-    struct error err = { 0 };
-    json_t *job = job_make(j, &n, &err);
-
-    free(n.list);
-    if (!job) {
-        job_failed(j, &err);
-        return;
-    }
     j->worker = j->kind == ACTION_REPLAY ? j->driver->replay : j->driver->main;
-    j->id = worker_submit(j->worker, job, NULL, 0, job_progress, job_done, j);
+    j->id = worker_submit(j->worker, json_incref(job), NULL, 0, job_progress, job_done, j);
 }
 
 static void job_fetched(void *context, const struct error *fault)
@@ -226,34 +249,54 @@ static void job_fetched(void *context, const struct error *fault)
     if (fault)
         job_failed(j, fault);
     else
-        job_go(j);
+        job_begin(j);
+}
+
+/* A fold belongs to the last round that it folds. */
+static int64_t job_round(const json_t *body)
+{
+    const json_t *request = json_object_get(body, "request"), *rounds = json_object_get(request, "rounds");
+    const json_t *of = request ? request : json_object_get(body, "context");
+
+    if (json_array_size(rounds))
+        of = json_array_get(rounds, json_array_size(rounds) - 1);
+    return json_integer_value(json_object_get(of, "round"));
+}
+
+/* Fetches what is missing, then hands the job to its worker. */
+static void job_begin(struct driver_job *j)
+{
+    struct driver *d = j->driver;
+    struct needs n = { 0 };
+    struct error err = { 0 };
+    json_t *job = job_make(j, &n, &err);
+
+    if (!job)
+        job_failed(j, &err);
+    else if (n.count == 0 || fetch_complete(d->node, n.list, n.count, COURSE_OBJECT_LIMIT))
+        job_go(j, job);
+    else
+        j->fetch = fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT, j->kind == ACTION_CHECK ? CHECK_MS : DATA_MS,
+                               job_fetched, j);
+    json_decref(job);
+    free(n.list);
 }
 
 void driver_job_start(struct driver *d, enum action_kind kind, const json_t *body)
 {
     struct driver_job *j = calloc(1, sizeof *j);
-    struct needs n = { 0 };
-    struct error err = { 0 };
-    json_t *job, *round = json_object_get(json_object_get(body, "context"), "round");
 
     *j = (struct driver_job){ .kind = kind, .body = json_incref((json_t *)(uintptr_t)body), .driver = d, .next = d->jobs };
-    j->round = json_integer_value(round ? round : json_object_get(json_object_get(body, "request"), "round"));
+    j->round = job_round(body);
     d->jobs = j;
-    job = job_make(j, &n, &err);
-    if (!job)
-        job_failed(j, &err);
-    else if (n.count == 0 || fetch_complete(d->node, n.list, n.count, COURSE_OBJECT_LIMIT))
-        job_go(j);
-    else
-        j->fetch =
-            fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT, kind == ACTION_CHECK ? CHECK_MS : DATA_MS, job_fetched, j);
-    json_decref(job);
-    free(n.list);
+    job_begin(j);
 }
 
 static void job_cancel(struct driver_job *j)
 {
     fetch_cancel(j->fetch);
+    if (j->pause)
+        uv_close((uv_handle_t *)j->pause, timer_closed);
     if (j->worker)
         worker_cancel(j->worker, j->id);
     job_drop(j);

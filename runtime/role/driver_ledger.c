@@ -149,6 +149,14 @@ void driver_releases_free(struct driver *d)
     }
 }
 
+bool driver_releases_done(const struct driver *d)
+{
+    for (const struct driver_release *r = d->releases; r; r = r->next)
+        if (r->body && !r->done)
+            return false;
+    return true;
+}
+
 static bool panel_has(const struct driver *d, struct address account)
 {
     for (size_t i = 0; i < d->course->spec.committee.panel_count; i++)

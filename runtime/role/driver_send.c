@@ -7,24 +7,47 @@
 
 /* --- messages and the blocks they name ---------------------------------------------------------------------------------- */
 
+/* The machine repeats what matters, so a message that finds too many before it on the way to the same machine is left out: a peer that is
+ * slow costs little memory, one that is away a single attempt at a time. */
+enum { ON_THE_WAY = 16 };
+
 /* One message on its way to one machine; then the blocks it lacks, one after another. */
 struct delivery {
     struct driver *driver;
     char did[DID_TEXT];
-    char *endpoint, *text;
+    char *endpoint;
     json_t *contributions; /* CIDs to acknowledge; empty: nothing is pushed */
     json_t *missing;       /* blocks still to push */
+    struct delivery *next; /* in driver->deliveries */
 };
 
 static void deliver_next(struct delivery *v);
 
 static void delivery_free(struct delivery *v)
 {
+    for (struct delivery **at = &v->driver->deliveries; *at; at = &(*at)->next)
+        if (*at == v) {
+            *at = v->next;
+            break;
+        }
     free(v->endpoint);
-    free(v->text);
     json_decref(v->contributions);
     json_decref(v->missing);
     free(v);
+}
+
+/* What another node or the own client refuses is worth a line, once for each machine and code. */
+static void tell_refusal(struct delivery *v, const struct error *err)
+{
+    char key[DID_TEXT + 32], text[1024];
+
+    snprintf(key, sizeof key, "%s %s", v->did, error_name(err->code));
+    if (json_object_get(v->driver->told, key) || json_object_size(v->driver->told) >= 1024)
+        return;
+    json_object_set_new(v->driver->told, key, json_true());
+    node_tell(
+        v->driver->node, "refused",
+        json_pack("{s:s, s:s, s:s}", "by", v->did, "code", error_name(err->code), "error", error_text(err, text, sizeof text)));
 }
 
 static void call(struct delivery *v, const char *method, const char *path, const void *body, size_t size,
@@ -40,8 +63,10 @@ static void call(struct delivery *v, const char *method, const char *path, const
                            .total_ms = 60000,
                            .type = strcmp(method, "PUT") == 0 ? "application/vnd.ipld.raw" : "application/json" };
 
-    if (!http_client_send(v->driver->node->client, &c, done, v, &err))
-        delivery_free(v); /* the machine repeats what matters */
+    if (!http_client_send(v->driver->node->client, &c, done, v, &err)) {
+        tell_refusal(v, &err);
+        delivery_free(v);
+    }
     free(url);
 }
 
@@ -52,9 +77,13 @@ static bool take_missing(struct delivery *v, struct http_answer *answer)
     json_t *value;
 
     if (!http_answer_ok(answer, &err)) {
-        peer_list_note(v->driver->node->peers, v->did, PEER_SILENT, uv_now(&v->driver->node->loop));
+        if (answer->status >= 400 && answer->status < 500)
+            tell_refusal(v, &err);
+        else
+            peer_list_note(v->driver->node->peers, v->did, PEER_SILENT, uv_now(&v->driver->node->loop));
         return false;
     }
+    peer_list_note(v->driver->node->peers, v->did, PEER_GOOD, uv_now(&v->driver->node->loop));
     value = json_read((const char *)answer->body.bytes, answer->body.size, HTTP_ANSWER_LIMIT, &err);
     json_array_extend(v->missing, json_object_get(value, "missing"));
     json_decref(value);
@@ -124,30 +153,55 @@ static json_t *own_contributions(struct driver *d, const json_t *message)
     return list;
 }
 
+/* Whether another message to this machine may start. Contributions push blocks: one of them at a time. */
+static bool may_send(const struct driver *d, const char *did, bool pushes)
+{
+    const struct peer *peer = peer_list_find(d->node->peers, did);
+    size_t most = peer && peer->failures > 1 ? 1 : ON_THE_WAY, count = 0;
+
+    for (const struct delivery *v = d->deliveries; v; v = v->next)
+        if (strcmp(v->did, did) == 0) {
+            if (pushes && json_array_size(v->contributions))
+                return false;
+            count++;
+        }
+    return count < most;
+}
+
+static void send_to(struct driver *d, const char *did, const char *endpoint, const char *text, json_t *contributions)
+{
+    struct delivery *v = calloc(1, sizeof *v);
+
+    *v = (struct delivery){ .driver = d, .contributions = json_incref(contributions), .missing = json_array() };
+    snprintf(v->did, sizeof v->did, "%s", did);
+    v->endpoint = strdup(endpoint);
+    v->next = d->deliveries;
+    d->deliveries = v;
+    call(v, "POST", "/v1/documents", text, strlen(text), pushed);
+}
+
 void driver_send(struct driver *d, const json_t *body)
 {
     const json_t *message = json_object_get(body, "message");
-    json_t *to = json_object_get(body, "to"), *did, *contributions = own_contributions(d, message);
+    json_t *to = json_object_get(body, "to"), *each, *contributions = own_contributions(d, message);
     char *text = json_dumps(message, JSON_COMPACT);
     size_t index;
 
-    json_array_foreach(to, index, did)
+    json_array_foreach(to, index, each)
     {
-        const char *endpoint = course_endpoint(d->course, json_string_value(did));
+        const char *did = json_string_value(each), *endpoint = course_endpoint(d->course, did);
 
-        if (!endpoint || strcmp(json_string_value(did), d->node->did) == 0)
-            continue;
-        struct delivery *v = calloc(1, sizeof *v);
-
-        v->driver = d;
-        snprintf(v->did, sizeof v->did, "%s", json_string_value(did));
-        v->endpoint = strdup(endpoint);
-        v->contributions = json_incref(contributions);
-        v->missing = json_array();
-        call(v, "POST", "/v1/documents", text, strlen(text), pushed);
+        if (endpoint && strcmp(did, d->node->did) != 0 && may_send(d, did, json_array_size(contributions) > 0))
+            send_to(d, did, endpoint, text, contributions);
     }
     json_decref(contributions);
     free(text);
+}
+
+void driver_deliveries_free(struct driver *d)
+{
+    while (d->deliveries)
+        delivery_free(d->deliveries);
 }
 
 /* --- asking for what is missing ------------------------------------------------------------------------------------------ */

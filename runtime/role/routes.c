@@ -10,6 +10,9 @@
 
 enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, EXPECTED_MOST = 65536, WAITERS_MOST = 4096 };
 
+/* Documents of one kind, round and signer that are kept: two contributions are proof of a lie, and enough of one. */
+enum { CONTRIBUTIONS_MOST = 2, RECEIVED_MOST = 256, OTHERS_MOST = 64 };
+
 static struct node *node_of(void *context)
 {
     return context;
@@ -66,10 +69,16 @@ static void get_block(struct http_request *request, void *context)
 
 /* --- what may be pushed ---------------------------------------------------------------------------------------------- */
 
-/* Blocks that accepted documents name and the store lacks. */
+/* Blocks that accepted documents name and the store lacks, until their round is over. */
+struct expected_block {
+    struct hash id;
+    bool manifest;
+    uint64_t limit; /* of a manifest's object, bytes */
+    int64_t round;
+};
+
 struct expected {
-    struct hash *ids;
-    bool *manifest;
+    struct expected_block *list;
     size_t count;
 };
 
@@ -93,44 +102,62 @@ struct route_state {
     struct listener *listeners;
 };
 
-static long expected_find(const struct expected *e, struct hash id)
+static struct expected_block *expected_find(const struct expected *e, struct hash id)
 {
     for (size_t i = 0; i < e->count; i++)
-        if (hash_equal(e->ids[i], id))
-            return (long)i;
-    return -1;
+        if (hash_equal(e->list[i].id, id))
+            return &e->list[i];
+    return NULL;
 }
 
-static void expect(struct node *node, struct hash id, bool manifest, json_t *missing)
+static void expect(struct node *node, struct expected_block block, json_t *missing)
 {
     struct expected *e = &node->routes->expected;
+    struct expected_block *known = expected_find(e, block.id);
     char cid[CID_TEXT];
 
-    json_array_append_new(missing, json_string(cid_text(id, cid)));
-    if (expected_find(e, id) >= 0 || e->count == EXPECTED_MOST)
+    json_array_append_new(missing, json_string(cid_text(block.id, cid)));
+    if (known)
+        known->round = block.round > known->round ? block.round : known->round;
+    if (known || e->count == EXPECTED_MOST)
         return;
-    e->ids = realloc(e->ids, (e->count + 1) * sizeof *e->ids);
-    e->manifest = realloc(e->manifest, (e->count + 1) * sizeof *e->manifest);
-    e->ids[e->count] = id;
-    e->manifest[e->count++] = manifest;
+    e->list = realloc(e->list, (e->count + 1) * sizeof *e->list);
+    e->list[e->count++] = block;
 }
 
 /* Lists what the store lacks of an object. */
-static void expect_object(struct node *node, struct hash id, json_t *missing)
+static void expect_object(struct node *node, struct hash id, uint64_t limit, int64_t round, json_t *missing)
 {
     struct manifest m;
     struct error err = { 0 };
 
     if (!block_has(&node->blocks, id)) {
-        expect(node, id, true, missing);
+        expect(node, (struct expected_block){ id, true, limit, round }, missing);
         return;
     }
-    if (!object_manifest(&node->blocks, id, NULL, COURSE_OBJECT_LIMIT, &m, &err))
+    if (!object_manifest(&node->blocks, id, NULL, limit, &m, &err))
         return; /* the check of the contribution says why it is refused */
     for (size_t i = 0; i < m.count; i++)
         if (!block_has(&node->blocks, m.chunks[i]))
-            expect(node, m.chunks[i], false, missing);
+            expect(node, (struct expected_block){ m.chunks[i], false, 0, round }, missing);
     manifest_free(&m);
+}
+
+static void expected_expire(struct expected *e, int64_t round)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < e->count; i++)
+        if (e->list[i].round >= round)
+            e->list[kept++] = e->list[i];
+    e->count = kept;
+}
+
+/* Without a disk a node can promise nothing: it stops. */
+static void stop_without_disk(struct node *node, const struct error *err)
+{
+    if (err->code == ERROR_IO)
+        node_stop(node, err);
 }
 
 static void put_block(struct http_request *request, void *context)
@@ -144,29 +171,30 @@ static void put_block(struct http_request *request, void *context)
 
     if (!parse_cid(request, &id))
         return;
-    long at = expected_find(e, id);
-    json_t *missing = json_array();
+    struct expected_block *at = expected_find(e, id), block;
 
-    if (at < 0 && !block_has(&node->blocks, id)) {
+    if (!at && !block_has(&node->blocks, id)) {
         http_answer_refusal(request, 403, ERROR_REFUSED, "send the document that names it first",
                             "no accepted document names this block");
-    } else if (!block_put_as(&node->blocks, id, body, size, &err)) {
-        http_answer_problem(request, 0, &err);
-    } else {
-        if (at >= 0) {
-            bool manifest = e->manifest[at];
-
-            e->ids[at] = e->ids[--e->count];
-            e->manifest[at] = e->manifest[e->count];
-            if (manifest)
-                expect_object(node, id, missing);
-        }
-        json_t *answer = json_pack("{s:O}", "missing", missing);
-
-        http_answer_json(request, 200, answer);
-        json_decref(answer);
+        return;
     }
-    json_decref(missing);
+    if (!block_put_as(&node->blocks, id, body, size, &err)) {
+        http_answer_problem(request, 0, &err);
+        stop_without_disk(node, &err);
+        return;
+    }
+    json_t *missing = json_array();
+
+    if (at) {
+        block = *at;
+        *at = e->list[--e->count];
+        if (block.manifest)
+            expect_object(node, id, block.limit, block.round, missing);
+    }
+    json_t *answer = json_pack("{s:o}", "missing", missing);
+
+    http_answer_json(request, 200, answer);
+    json_decref(answer);
 }
 
 static void get_document(struct http_request *request, void *context)
@@ -185,25 +213,74 @@ static void get_document(struct http_request *request, void *context)
     buffer_free(&bytes);
 }
 
-/* Verifies one envelope of a message and keeps what must be kept. */
+/* Who may say something here, and when. */
+static bool admit_document(struct node *node, const struct document *d, struct error *err)
+{
+    const struct course *course = node->course;
+    int64_t open = node->driver ? driver_round(node->driver) : 0;
+
+    if (!hash_equal(d->run, course->id))
+        return error_set(err, ERROR_MISMATCH, NULL, "a document of another run");
+    if (d->type == DOCUMENT_ENROLMENT) {
+        const char *code;
+
+        return course_admits(course, d, &code) ||
+               error_set(err, ERROR_REFUSED, "the spec's panel and allow-list say who takes part", "enrolment refused: %s", code);
+    }
+    if (!d->has_signer || !course_knows(course, &d->signer))
+        return error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
+    if (d->type == DOCUMENT_CONTRIBUTION && node->driver && (d->round < open || d->round > open + 1))
+        return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
+    return true;
+}
+
+/* A signer gets room for what honest ones need; what is beyond goes to the machine, which has limits of its own, but not to the disk. */
+static bool has_room(struct node *node, const struct document *d, size_t most)
+{
+    struct error none = { 0 };
+    size_t count = 0;
+
+    return journal_has_document(node->journal, d->id) ||
+           (journal_count_documents(node->journal, node->course->id, d->type, d->has_round ? (int64_t)d->round : -1, &d->signer,
+                                    &count, &none) &&
+            count < most);
+}
+
+static bool keep_document(struct node *node, const struct document *d, json_t *missing, struct error *err)
+{
+    const struct run_spec *spec = &node->course->spec;
+    int64_t open = node->driver ? driver_round(node->driver) : 0;
+
+    switch (d->type) {
+    case DOCUMENT_VOTE:
+    case DOCUMENT_PROPOSAL:
+        return true;
+    case DOCUMENT_RECEIVED:
+        if (d->round + 1 < open || d->round > open + 1 || !has_room(node, d, RECEIVED_MOST))
+            return true; /* asked for when it is needed */
+        break;
+    case DOCUMENT_CONTRIBUTION:
+        if (!has_room(node, d, CONTRIBUTIONS_MOST))
+            return error_set(err, ERROR_LIMIT, NULL, "more than %d contributions of one trainer to one round",
+                             CONTRIBUTIONS_MOST);
+        expect_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
+        expect_object(node, document_cid(d->json, "step_log"), COURSE_LOG_LIMIT, d->round, missing);
+        break;
+    default:
+        if (!has_room(node, d, OTHERS_MOST))
+            return error_set(err, ERROR_LIMIT, NULL, "too many documents of this kind from one signer");
+    }
+    return journal_put_document(node->journal, d, err) && (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err));
+}
+
 static bool take_document(struct node *node, const json_t *envelope, json_t *missing, struct error *err)
 {
     char *text = json_dumps(envelope, JSON_COMPACT);
     struct document d = { 0 };
-    bool ok = document_read(text, strlen(text), &d, err) &&
-              (hash_equal(d.run, node->course->id) || error_set(err, ERROR_MISMATCH, NULL, "a document of another run"));
+    bool ok =
+        document_read(text, strlen(text), &d, err) && admit_document(node, &d, err) && keep_document(node, &d, missing, err);
 
     free(text);
-    if (ok && d.type != DOCUMENT_ENROLMENT && !(d.has_signer && course_knows(node->course, &d.signer)))
-        ok = error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
-    if (ok && d.type != DOCUMENT_VOTE && d.type != DOCUMENT_PROPOSAL)
-        ok = journal_put_document(node->journal, &d, err);
-    if (ok && d.type == DOCUMENT_ENROLMENT)
-        ok = course_enrol(node->course, &d, err);
-    if (ok && d.type == DOCUMENT_CONTRIBUTION) {
-        expect_object(node, document_cid(d.json, "payload"), missing);
-        expect_object(node, document_cid(d.json, "step_log"), missing);
-    }
     document_free(&d);
     return ok;
 }
@@ -239,6 +316,7 @@ static void post_documents(struct http_request *request, void *context)
                 driver_message(node->driver, message);
         } else {
             http_answer_problem(request, 0, &err);
+            stop_without_disk(node, &err);
         }
     }
     json_decref(missing);
@@ -343,6 +421,7 @@ void routes_final(struct node *node, int64_t round)
 {
     const json_t *final = driver_final(node->driver, round);
 
+    expected_expire(&node->routes->expected, round);
     for (struct waiter *w = node->routes->waiters, *next; w && final; w = next) {
         next = w->next;
         if (w->round != round)
@@ -441,9 +520,7 @@ struct route_state *routes_new(void)
 
 void routes_free(struct route_state *routes)
 {
-    if (routes) {
-        free(routes->expected.ids);
-        free(routes->expected.manifest);
-    }
+    if (routes)
+        free(routes->expected.list);
     free(routes);
 }

@@ -473,6 +473,19 @@ bool journal_list_documents(struct journal *j, struct hash run, enum document_ty
                 ids, count, err);
 }
 
+bool journal_count_documents(struct journal *j, struct hash run, enum document_type type, int64_t round,
+                             const struct public_key *signer, size_t *count, struct error *err)
+{
+    sqlite3_stmt *statement =
+        query(j, err, "select count(*) from documents where run = ? and type = ? and round = ? and signer = ?", "hiib", &run,
+              (int64_t)type, round < 0 ? (int64_t)-1 : round, signer->bytes, sizeof signer->bytes);
+    bool ok = step(j, statement, err) == ROW_THERE;
+
+    *count = ok ? (size_t)sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return ok;
+}
+
 bool journal_list_runs(struct journal *j, struct hash **ids, size_t *count, struct error *err)
 {
     return list(j, query(j, err, "select id from documents where type = ? order by id", "i", (int64_t)DOCUMENT_RUN), ids, count,
