@@ -66,10 +66,12 @@ static const char *phase_name(enum phase phase)
     return names[phase];
 }
 
-static void tell_state(struct member *m)
+void member_tell_state(struct member *m)
 {
+    bool leads = m->phase == PHASE_VOTING && !strcmp(committee_leader(m->committee, m->view), m->did);
     member_act(m, ACTION_STATE,
-               json_pack("{sssIsI}", "phase", phase_name(m->phase), "round", (json_int_t)m->round, "view", (json_int_t)m->view));
+               json_pack("{sssIsIsb}", "phase", phase_name(m->phase), "round", (json_int_t)m->round, "view", (json_int_t)m->view,
+                         "leads", leads));
 }
 
 /* ---- durable state -------------------------------------------------------------------------------------------------- */
@@ -511,7 +513,7 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
     forget(m);
     if (m->phase == PHASE_DONE)
         member_act(m, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)m->round - 1));
-    tell_state(m);
+    member_tell_state(m);
     return true;
 }
 
@@ -539,7 +541,7 @@ static bool rule_begin(struct member *m)
     m->parts = m->round >= 1 && m->round <= m->rules->rounds ? assignment_draw(m->rules, m->previous, m->seed) : json_array();
     m->started = m->now;
     m->phase = m->view >= 0 ? PHASE_VOTING : PHASE_TRAINING;
-    tell_state(m);
+    member_tell_state(m);
     return true;
 }
 

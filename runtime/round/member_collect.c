@@ -225,6 +225,7 @@ bool member_rule_close(struct member *m)
         return false;
     m->phase = PHASE_COLLECTING;
     m->closed = m->now;
+    member_tell_state(m);
     return true;
 }
 

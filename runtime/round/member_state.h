@@ -77,6 +77,7 @@ bool member_ask(struct member *m, const char *kind, const char *name); /* true t
 void member_act(struct member *m, enum action_kind kind, json_t *body);
 void member_send(struct member *m, json_t *to, json_t *message); /* both references are taken; this member is left out */
 void member_persist(struct member *m);
+void member_tell_state(struct member *m);
 void member_halt(struct member *m, const char *code, const char *message);
 bool member_may_sign(const struct member *m);
 /* Signs `payload` (reference taken; run, round, signer and version are put in), takes it in as if it had arrived; its envelope, new reference,

@@ -92,8 +92,7 @@ static void enter(struct member *m, int64_t view)
     }
     json_decref(payload);
     m->repeated_at = m->now;
-    member_act(m, ACTION_STATE,
-               json_pack("{sssIsI}", "phase", "voting", "round", (json_int_t)m->round, "view", (json_int_t)view));
+    member_tell_state(m);
 }
 
 bool member_rule_enter(struct member *m)
