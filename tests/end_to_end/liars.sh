@@ -1,0 +1,41 @@
+#!/bin/sh
+# Trainers whose payloads are truncated, not finite, wrongly quantised, stale or copied: refused by every member with the code of what
+# is wrong, unpaid. A trainer whose numbers are not what honest training gives: caught by a drawn replay, challenged, convicted, removed
+# by folding again, unpaid.
+. "$(dirname "$0")/lib/network.sh"
+
+run_file liars -e 's/trainers = 3, syncers/trainers = 8, syncers/' -e 's/shards = 4/shards = 8/' -e 's/spot_check = 0.3/spot_check = 1/' \
+    -e 's/round_ms = 60000/round_ms = 60000/' -e 's/min_ms = 1000, max_ms = 20000/min_ms = 40000, max_ms = 50000/'
+prepare "$T/liars.lua"
+ledger
+sponsor
+for name in syncer-1 syncer-2 syncer-3 syncer-4; do node syncer $name; done
+node trainer trainer-1
+node trainer trainer-2
+at=3
+for lie in truncated non_finite quantised stale copied noise; do
+    PROGRAM=$LIAR LIE=$lie RONDO_LIE_FROM=$H/nodes/trainer-1 node trainer trainer-$at
+    at=$((at + 1))
+done
+agree syncer-1 syncer-2 syncer-3 syncer-4
+
+for round in 1 2; do
+    expect_code $round trainer-1 ok
+    expect_code $round trainer-2 ok
+    expect_code $round trainer-3 truncated
+    expect_code $round trainer-4 non_finite
+    expect_code $round trainer-5 range
+    expect_code $round trainer-7 mismatch
+done
+expect_code 1 trainer-6 ok
+expect_code 2 trainer-6 mismatch
+expect_code 1 trainer-8 ok
+# The challenge is due within two records: under load the replay may end after record 2.
+record 3 | tr '{' '\n' | grep "\"did\":\"$(did_of trainer-8)\"" | grep -q '"round":1}' || fail "nobody convicted: $(record 3 | cut -c1-1500)"
+(record 2 && record 3) | grep -q '"code":"upheld"' || fail "no challenge was upheld"
+for name in trainer-3 trainer-4 trainer-5 trainer-7 trainer-8; do
+    if paid $name; then fail "$name was paid"; fi
+done
+for name in trainer-1 trainer-2 trainer-6; do paid $name || fail "$name was not paid"; done
+"$RONDO" replay "$RUN" 2 --home "$H" --json >"$T/replay.json" || fail "replay: $(cat "$T/replay.json")"
+say "truncated, non_finite, range, mismatch, mismatch; noise convicted; $(cut -c1-60 "$T/replay.json")..."
