@@ -236,7 +236,9 @@ const struct schema *document_schema(enum document_type type)
 
 static bool same_text(const json_t *a, const json_t *b, const char *name)
 {
-    return json_equal(json_object_get(a, name), json_object_get(b, name));
+    const json_t *x = json_object_get(a, name), *y = json_object_get(b, name);
+
+    return (!x && !y) || json_equal(x, y); /* a proposal has no phase, a contribution neither phase nor view */
 }
 
 /* Votes for exactly what the certificate says, of distinct signers in ascending order. */
