@@ -7,7 +7,7 @@
 #     node ROLE NAME [WORD...]    starts a node ("syncer" "syncer-1"); more words are options. PROGRAM: another program
 #     crash NAME / stop NAME      SIGKILL / SIGTERM, and waits for it
 #     log NAME                    its file of JSON events;  $T/log/NAME.err what it said to people
-#     await NAME PATTERN [SECONDS [COUNT]]     until COUNT lines of the log match; fails with the end of the log
+#     await NAME PATTERN [SECONDS (180) [COUNT]]     until COUNT lines of the log match; fails with the end of the log
 #     finals NAME                 "round kind state" of each decided round
 set -eu
 cd "$(dirname "$0")/../.."
@@ -67,7 +67,7 @@ launch() {
 
 ledger() {
     launch ledger "$RONDO" ledger --home "$H" --port "${LEDGER_PORT:-0}" --json
-    await ledger '"ready"' 20
+    await ledger '"ready"' 60
     LEDGER=$(sed -n 's/.*"endpoint":"\([^"]*\)".*/\1/p' "$T/log/ledger" | tail -1)
     LEDGER_PORT=${LEDGER##*:}
 }
@@ -81,7 +81,7 @@ node() {
 
 sponsor() {
     node sponsor sponsor
-    await sponsor '"ready"' 20
+    await sponsor '"ready"' 60
     PEER=$(sed -n 's/.*"endpoint":"\([^"]*\)".*/\1/p' "$T/log/sponsor" | tail -1)
 }
 
@@ -99,15 +99,15 @@ stop() {
     gone "$1"
 }
 
-count() { grep -c -- "$2" "$T/log/$1" 2>/dev/null || true; }
+count() { grep -c -- "$2" "$T/log/$1" 2>/dev/null || [ -f "$T/log/$1" ] || echo 0; }
 await() {
-    for _ in $(seq $((${3:-60} * 20))); do
+    for _ in $(seq $((${3:-180} * 20))); do
         [ "$(count "$1" "$2")" -lt "${4:-1}" ] || return 0
         sleep 0.05
     done
     echo "--- $1"
     tail -n 5 "$T/log/$1" "$T/log/$1.err"
-    fail "$1 did not say $2 within ${3:-60} s"
+    fail "$1 did not say $2 within ${3:-180} s"
 }
 
 finals() {
