@@ -50,12 +50,8 @@ mkdir -p "$T/outside/nodes/trainer-1"
 cp "$T/strangers/nodes/trainer-1/key.json" "$T/outside/nodes/trainer-1/"
 HOME_OF=$T/outside LIE= launch outsider "$RONDO" trainer "$RUN" --home "$T/outside" --name trainer-1 --ledger "$LEDGER" --peer "$PEER" \
     --threads 1 --json
-for _ in $(seq 200); do
-    one=$(grep -l 'vnd.rondo.enrolment' "$T"/outside/nodes/trainer-1/documents/* 2>/dev/null | while read -r file; do
-        grep -q "$(did_of outsider)" "$file" && echo "$file" && break; done || true)
-    [ -z "$one" ] || break
-    sleep 0.1
-done
+await outsider '"did":'
+one=$(grep -l "$(did_of outsider)" "$T"/outside/nodes/trainer-1/documents/* | head -1)
 [ -n "$one" ] || fail "the outsider made no enrolment"
 printf '{"documents":[%s]}' "$(cat "$one")" >"$T/message"
 expect 403 refused -X POST --data-binary "@$T/message" "$node/v1/documents"
