@@ -38,7 +38,7 @@ struct node {
     json_t *disk;      /* key -> value: what was persisted */
     json_t *documents; /* cid -> envelope: what the node's store holds */
     json_t *enrolment;
-    int64_t timer;
+    int64_t timer, cancelled; /* jobs of rounds up to `cancelled` are never answered */
 };
 
 struct sim {
@@ -55,6 +55,7 @@ struct sim {
     int count;
     int64_t height;
     json_t *waiting;   /* [ { node, life, height } ] for blocks */
+    json_t *computing; /* request hash -> round */
     json_t *signed_by; /* "did/type/round/view/phase" -> cid */
     json_t *finals;    /* round -> CID of the record */
     json_t *records;   /* round -> record */
@@ -425,6 +426,7 @@ static void start_node(struct sim *s, int i)
     struct error err = { 0 };
     struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
     json_t *finals = disk_finals(n), *durable = json_object_get(n->disk, "round");
+    n->cancelled = -1;
     if (n->syncer) {
         struct member_start start = { .rules = &s->rules,
                                       .did = n->did,
@@ -572,6 +574,13 @@ static void new_block(struct sim *s)
     queue_push(s, (struct queued){ .at = s->now + BLOCK_MS, .what = WHAT_BLOCK });
 }
 
+/* The round that a request belongs to: a fold's is the last it folds. */
+static int64_t request_round(const json_t *request)
+{
+    const json_t *rounds = json_object_get(request, "rounds");
+    return value_integer(json_array_size(rounds) ? json_array_get(rounds, json_array_size(rounds) - 1) : request, "round");
+}
+
 static bool answers_training(const struct sim *s, int node, int64_t round)
 {
     return !(s->set->late_trainers && round == 2 && node - s->set->syncers >= s->set->quorum - 1);
@@ -605,10 +614,15 @@ static void perform(struct sim *s, int i, const struct action *action)
         later(s, i, 200 + below(s, 800), EVENT_REPLAYED,
               json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
         break;
-    case ACTION_COMPUTE:
-        later(s, i, 5 + below(s, 100), EVENT_COMPUTED,
+    case ACTION_COMPUTE: /* now and then so late that others have decided meanwhile */
+        later(s, i, faulty(s, 100) ? 5 + below(s, 20000) : 5 + below(s, 100), EVENT_COMPUTED,
               json_pack("{sOssso}", "hash", json_object_get(body, "hash"), "code", "ok", "result",
                         sim_compute(json_object_get(body, "request"), lies)));
+        json_object_set_new(s->computing, value_text(body, "hash"),
+                            json_integer(request_round(json_object_get(body, "request"))));
+        break;
+    case ACTION_CANCEL:
+        n->cancelled = value_integer(body, "round");
         break;
     case ACTION_TRAIN:
         if (answers_training(s, i, value_integer(body, "round")))
@@ -629,7 +643,6 @@ static void perform(struct sim *s, int i, const struct action *action)
         break;
     case ACTION_DONE:
     case ACTION_RELEASE:
-    case ACTION_CANCEL:
     case ACTION_STATE:
         break;
     }
@@ -731,14 +744,29 @@ static void check_history(struct sim *s)
     }
 }
 
+/* Every decided round was recomputed: without that a member releases nothing. */
+static bool all_verified(const struct member *member)
+{
+    const json_t *finals = member_finals(member), *last = json_array_get(finals, json_array_size(finals) - 1);
+    return json_is_true(json_object_get(last, "verified"));
+}
+
 static bool all_done(const struct sim *s)
 {
     for (int i = 0; i < s->count; i++) {
         const struct node *n = &s->nodes[i];
-        if (n->syncer && !n->liar && (!n->alive || strcmp(member_phase(n->member), "done")))
+        if (n->syncer && !n->liar && (!n->alive || strcmp(member_phase(n->member), "done") || !all_verified(n->member)))
             return false;
     }
     return true;
+}
+
+/* An answer to a job that the node has cancelled. */
+static bool is_cancelled(const struct sim *s, const struct queued *q)
+{
+    json_t *round = json_object_get(s->computing, value_text(q->body, "hash"));
+    return q->what == WHAT_EVENT && q->kind == EVENT_COMPUTED && round &&
+           json_integer_value(round) <= s->nodes[q->node].cancelled;
 }
 
 static void next_event(struct sim *s)
@@ -760,7 +788,7 @@ static void next_event(struct sim *s)
     } else if (n->alive && (q.life == n->life || q.life < 0)) {
         if (q.what == WHAT_TIMER && q.at == n->timer)
             step_node(s, q.node, EVENT_TIME, NULL);
-        else if (q.what == WHAT_EVENT) {
+        else if (q.what == WHAT_EVENT && !is_cancelled(s, &q)) {
             if (q.kind == EVENT_MESSAGE && n->liar)
                 liar_adds(s, q.node, q.body);
             step_node(s, q.node, q.kind, q.body);
@@ -829,7 +857,7 @@ static void sim_free(struct sim *s)
         json_decref(queue_pop(s).body);
     free(s->heap);
     rules_free(&s->rules);
-    json_t *const owned[] = { s->waiting, s->signed_by, s->finals, s->records, s->documents };
+    json_t *const owned[] = { s->waiting, s->computing, s->signed_by, s->finals, s->records, s->documents };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
 }
@@ -846,6 +874,7 @@ void simulation_run(const struct simulation *set, struct simulation_result *resu
                        .random = set->seed,
                        .waiting = json_array(),
                        .signed_by = json_object(),
+                       .computing = json_object(),
                        .finals = json_object(),
                        .records = json_object(),
                        .documents = json_object() };

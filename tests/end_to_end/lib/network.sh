@@ -40,6 +40,7 @@ run_file() {
 }
 
 prepare() {
+    : >"$T/prepare.err"
     "$RONDO" local "$1" --home "$H" --ledger-seed "${SEED:-faults}" --json >"$T/prepare.json" 2>"$T/prepare.err" &
     pid=$!
     echo $pid >"$T/pid/local"
