@@ -61,7 +61,8 @@ static bool open_evidence(struct audit *u, bool *sound, struct error *err)
 
     audit_tell(u, "copies", 0, 0);
     *sound = archive_open(&u->a, o->home, o->run, &fault);
-    if (!*sound && (fault.code == ERROR_MISSING || is_own_fault(fault.code))) {
+    /* Once the run is known, what its nodes have lost is a finding. */
+    if (!*sound && ((fault.code == ERROR_MISSING && !u->a.course.spec.json) || is_own_fault(fault.code))) {
         *err = fault;
         return false;
     }

@@ -76,6 +76,13 @@ record=$(grep -l '"type":"record"' "$work"/copy/nodes/syncer-1/documents/b* | se
 flip "$record" 40
 breaks "$work/copy" "$(basename "$record")"
 
+# What every node has lost is found too.
+copy
+rm "$work"/copy/nodes/*/documents/"$(basename "$record")"
+status=0
+"$rondo" audit "$run" --home "$work/copy" --quiet --json >"$work/out" 2>&1 || status=$?
+{ [ "$status" -eq 1 ] && grep -q "$(basename "$record")" "$work/out"; } || { cat "$work/out"; fail "a lost record: status $status"; }
+
 for column in entropy hash previous root time; do
     copy
     height=7
