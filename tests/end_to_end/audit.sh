@@ -31,6 +31,7 @@ c.close()' "$1" "$2"
 holds() {
     "$rondo" audit "$run" --home "$work/home" --quiet --json >"$work/out" 2>&1 || { cat "$work/out"; fail "$1: audit"; }
     grep -q '"ok":true' "$work/out" || fail "$1: audit says nothing of ok"
+    grep -q '"payouts":3' "$work/out" || fail "$1: not every round is paid"
     "$rondo" replay "$run" 1 --home "$work/home" --quiet --json >"$work/out" 2>&1 || { cat "$work/out"; fail "$1: replay"; }
     grep -q '"match":true' "$work/out" || fail "$1: replay says nothing of match"
 }

@@ -37,5 +37,10 @@ for name in trainer-3 trainer-4 trainer-5 trainer-7 trainer-8; do
     if paid $name; then fail "$name was paid"; fi
 done
 for name in trainer-1 trainer-2 trainer-6; do paid $name || fail "$name was not paid"; done
+for file in "$T"/pid/*; do stop "$(basename "$file")"; done
+# The record that convicts is history like any other: everything still follows from what was signed.
+"$RONDO" audit "$RUN" --home "$H" --recompute 1 --json >"$T/audit.json" || fail "audit: $(cat "$T/audit.json")"
+"$RONDO" why "$RUN" trainer-8 --home "$H" --json >"$T/why.json" || fail "why: $(cat "$T/why.json")"
+grep -q '"round":1,"code":"convicted"' "$T/why.json" || fail "why says nothing of the conviction: $(cat "$T/why.json")"
 "$RONDO" replay "$RUN" 2 --home "$H" --json >"$T/replay.json" || fail "replay: $(cat "$T/replay.json")"
 say "truncated, non_finite, range, mismatch, mismatch; noise convicted; $(cut -c1-60 "$T/replay.json")..."
