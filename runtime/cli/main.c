@@ -1,11 +1,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <sodium.h>
-
 #include "native/base/hex.h"
 #include "native/kernel/class.h"
 #include "runtime/cli/command.h"
+#include "runtime/crypto/sign.h"
 #include "runtime/script/host.h"
 #include "runtime/worker/jobs.h"
 
@@ -23,8 +22,12 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--script-child") == 0)
         return script_child_main();
-    if (sodium_init() < 0) {
-        fputs("rondo: libsodium cannot start\n", stderr);
+
+    struct error err = { 0 };
+    char text[1024];
+
+    if (!sign_self_test(&err)) { /* 0.3 ms */
+        fprintf(stderr, "rondo: %s\n", error_text(&err, text, sizeof text));
         return EXIT_FAULT;
     }
     if (argc >= 2 && strcmp(argv[1], "--worker") == 0)
