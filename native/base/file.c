@@ -13,8 +13,8 @@
 
 static bool fail(struct error *err, const char *path, const char *doing)
 {
-    error_set(err, errno == ENOENT ? ERROR_MISSING : ERROR_IO, errno == ENOSPC ? "free some space; nothing was lost" : NULL, "%s: %s",
-              doing, strerror(errno));
+    error_set(err, errno == ENOENT ? ERROR_MISSING : ERROR_IO, errno == ENOSPC ? "free some space; nothing was lost" : NULL,
+              "%s: %s", doing, strerror(errno));
     return error_at(err, "%s", path);
 }
 

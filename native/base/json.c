@@ -1,5 +1,6 @@
 #include "native/base/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "native/base/buffer.h"
@@ -67,4 +68,11 @@ json_t *json_read_file(const char *path, size_t limit, struct error *err)
     }
     buffer_free(&text);
     return value;
+}
+
+double json_decimal(const json_t *value, double otherwise)
+{
+    return json_is_string(value)   ? strtod(json_string_value(value), NULL)
+           : json_is_number(value) ? json_number_value(value)
+                                   : otherwise;
 }

@@ -1,7 +1,6 @@
 /* shape_layer.c - shapes of layers, and of further results. */
 #include "native/graph/shape_parts.h"
 
-
 /* ---- layers ---- */
 
 /* The reciprocal root mean square has the axes of x but for those that are normed. */

@@ -1,4 +1,5 @@
 #include "runtime/role/archive.h"
+#include "runtime/role/sponsor.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -361,4 +362,24 @@ json_t *archive_job(struct archive *a, json_t *job, worker_progress *progress, v
     while (!w.done)
         uv_run(&a->auditor.loop, UV_RUN_DEFAULT);
     return w.result;
+}
+
+json_t *archive_evaluate(struct archive *a, const json_t *eval, const char *outer, worker_progress *progress, void *context,
+                         struct error *err)
+{
+    const char *path = document_text(eval, "data");
+    struct hash id;
+    uint64_t rows;
+    char cid[CID_TEXT];
+
+    if (!path)
+        error_set(err, ERROR_MISSING, "eval = { data = \"held_out.jsonl\" }", "it names no data");
+    if (!path || !sponsor_put_rows(&a->auditor.blocks, path, &id, &rows, err)) {
+        error_at(err, "network.eval");
+        return NULL;
+    }
+    return archive_job(a,
+                       json_pack("{s:s, s:s, s:[s], s:I}", "job", "evaluate", "outer", outer, "shards", cid_text(id, cid), "rows",
+                                 (json_int_t)document_integer(eval, "rows")),
+                       progress, context, err);
 }

@@ -65,6 +65,10 @@ bool archive_start(struct archive *a, json_t *open, unsigned threads, struct err
 /* Runs one job to its end. New reference; NULL with `err`. Takes the reference of `job`. */
 json_t *archive_job(struct archive *a, json_t *job, worker_progress *progress, void *context, struct error *err);
 
+/* Measures the state `outer`, whose blocks are there, on the `eval = { data, rows }` of a run file. New reference; NULL with `err`. */
+json_t *archive_evaluate(struct archive *a, const json_t *eval, const char *outer, worker_progress *progress, void *context,
+                         struct error *err);
+
 /* The record of a round, borrowed; NULL when no node has it. */
 const json_t *archive_record(const struct archive *a, int64_t round);
 

@@ -277,22 +277,9 @@ static bool one_round(struct fit *f, struct error *err)
 
 static json_t *evaluate(struct fit *f, const char *outer, struct error *err)
 {
-    json_t *eval = json_object_get(f->network, "eval");
-    const char *path = document_text(eval, "data");
-    struct hash id;
-    uint64_t rows;
-    char cid[CID_TEXT];
+    const json_t *eval = json_object_get(f->network, "eval");
 
-    if (!path)
-        return json_null();
-    if (!sponsor_put_rows(&f->a.auditor.blocks, path, &id, &rows, err)) {
-        error_at(err, "network.eval");
-        return NULL;
-    }
-    return archive_job(&f->a,
-                       json_pack("{s:s, s:s, s:[s], s:I}", "job", "evaluate", "outer", outer, "shards", cid_text(id, cid), "rows",
-                                 (json_int_t)document_integer(eval, "rows")),
-                       told, f, err);
+    return document_text(eval, "data") ? archive_evaluate(&f->a, eval, outer, told, f, err) : json_null();
 }
 
 static json_t *finish(struct fit *f, struct error *err)

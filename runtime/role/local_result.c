@@ -119,26 +119,13 @@ static json_t *names_of(struct local *l)
 
 static json_t *evaluate(struct local *l, struct archive *a, const char *outer, struct error *err)
 {
-    json_t *eval = json_object_get(l->network, "eval");
-    const char *path = document_text(eval, "data");
-    struct hash id;
-    uint64_t rows;
-    char cid[CID_TEXT];
     struct hash state;
 
-    if (!path) {
-        error_set(err, ERROR_MISSING, "eval = { data = \"held_out.jsonl\" }", "network.eval names no data");
-        return NULL;
-    }
-    if (!cid_parse(outer, &state, err) || (!block_has(&a->auditor.blocks, state) && !archive_gather(a, state, true, err)) ||
-        !sponsor_put_rows(&a->auditor.blocks, path, &id, &rows, err)) {
+    if (!cid_parse(outer, &state, err) || (!block_has(&a->auditor.blocks, state) && !archive_gather(a, state, true, err))) {
         error_at(err, "network.eval");
         return NULL;
     }
-    return archive_job(a,
-                       json_pack("{s:s, s:s, s:[s], s:I}", "job", "evaluate", "outer", outer, "shards", cid_text(id, cid), "rows",
-                                 (json_int_t)document_integer(eval, "rows")),
-                       replay_told, l, err);
+    return archive_evaluate(a, json_object_get(l->network, "eval"), outer, replay_told, l, err);
 }
 
 static json_t *evaluation(struct local *l, struct archive *a, const char *first, const char *last, struct error *err)
@@ -157,8 +144,8 @@ static json_t *evaluation(struct local *l, struct archive *a, const char *first,
 
 static json_t *replays(struct local *l, struct archive *a, struct error *err)
 {
-    json_t *first = replay_round(a, 1, NULL, replay_told, l, err), *spots = first ? replay_spot_checks(a, replay_told, l, err) : NULL, *each,
-           *result;
+    json_t *first = replay_round(a, 1, NULL, replay_told, l, err),
+           *spots = first ? replay_spot_checks(a, replay_told, l, err) : NULL, *each, *result;
     json_int_t checked = 0, matched = 0;
     size_t index;
 

@@ -220,8 +220,8 @@ static bool reported_equal(struct archive *a, const json_t *record, const char *
 
 /* Whether one drawn contribution is what honest training gives: by the member's report, else by recomputing it. False with `err` when it
  * cannot be told. */
-static bool spot_matches(struct archive *a, int64_t round, const json_t *spot, worker_progress *progress, void *context, bool *equal,
-                         bool *reported, struct error *err)
+static bool spot_matches(struct archive *a, int64_t round, const json_t *spot, worker_progress *progress, void *context,
+                         bool *equal, bool *reported, struct error *err)
 {
     json_t *one;
 

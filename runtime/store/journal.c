@@ -40,8 +40,8 @@ static bool fail(struct journal *j, struct error *err)
         error_set(err, ERROR_IO, "free some space; nothing was lost, and nothing is sent until it is written",
                   "the disk is full");
     else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
-        error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync", "the file is damaged: %s",
-                  sqlite3_errmsg(j->db));
+        error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync",
+                  "the file is damaged: %s", sqlite3_errmsg(j->db));
     else
         error_set(err, ERROR_IO, NULL, "%s", sqlite3_errmsg(j->db));
     return error_at(err, "journal");

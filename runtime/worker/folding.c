@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/codec/payload.h"
 #include "native/numerics/f32.h"
 #include "runtime/doc/documents.h"
@@ -390,9 +391,7 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
     if (ok) {
         *norm = norm_of(u.u, u.n);
         *root = layout_root(&s->layout, u.u);
-        ok = apply(s, states, values, u.u, json_is_string(rate) ? strtod(json_string_value(rate), NULL) : json_number_value(rate),
-                   err) &&
-             check_values(&s->layout, values, err);
+        ok = apply(s, states, values, u.u, json_decimal(rate, 0), err) && check_values(&s->layout, values, err);
     }
     free(u.u);
     free(u.weights);

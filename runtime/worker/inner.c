@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "native/base/json.h"
 #include "native/codec/payload.h"
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
@@ -12,11 +13,7 @@
 
 double plan_number(const json_t *plan, const char *name, double otherwise)
 {
-    const json_t *value = json_object_get(plan, name);
-
-    return json_is_string(value)   ? strtod(json_string_value(value), NULL)
-           : json_is_number(value) ? json_number_value(value)
-                                   : otherwise;
+    return json_decimal(json_object_get(plan, name), otherwise);
 }
 
 void inner_free(struct inner *inner)

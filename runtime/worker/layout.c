@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/numerics/random.h"
 
 bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *values, struct error *err)
@@ -94,7 +95,7 @@ long layout_find(const struct layout *l, const char *name)
 /* A number of the meta: an integer, or a decimal text. False when it is neither. */
 static bool meta_number(const json_t *value, double *out)
 {
-    *out = json_is_string(value) ? strtod(json_string_value(value), NULL) : json_number_value(value);
+    *out = json_decimal(value, 0);
     return json_is_string(value) || json_is_number(value);
 }
 

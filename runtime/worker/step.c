@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/graph/backward.h"
 #include "native/graph/rewrite.h"
 #include "runtime/worker/bound.h"
@@ -157,7 +158,7 @@ static bool add_terms(struct build *b, json_t *terms, const struct graph *src, c
         const char *sum_name = json_string_value(json_object_get(term, "sum")),
                    *count_name = json_string_value(json_object_get(term, "count"));
         json_t *coef = json_object_get(term, "coef");
-        double factor = json_is_string(coef) ? strtod(json_string_value(coef), NULL) : coef ? json_number_value(coef) : 1;
+        double factor = json_decimal(coef, coef ? 0 : 1);
         uint32_t sum = GRAPH_NONE, count = GRAPH_NONE, value, k;
 
         if (!find_output(b, src, nodes, sum_name ? sum_name : "of a term", &sum))
