@@ -143,6 +143,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->run = json_string_value(json_object_get(job, "run"));
     s->blocks = *blocks;
     s->pool = pool;
+    s->arenas = SESSION_ARENAS;
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
@@ -315,7 +316,7 @@ static void forget_steps(struct session *s)
     uint64_t bytes = 0;
     size_t from = s->step_count;
 
-    while (from > 0 && (from == s->step_count || bytes + executor_bytes(s->steps[from - 1]->executor) <= SESSION_ARENAS))
+    while (from > 0 && (from == s->step_count || bytes + executor_bytes(s->steps[from - 1]->executor) <= s->arenas))
         bytes += executor_bytes(s->steps[--from]->executor);
     for (size_t i = 0; i < from; i++)
         step_free(s->steps[i]);

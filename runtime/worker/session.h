@@ -77,6 +77,7 @@ struct session {
     struct session_step **steps; /* the one used last stands last */
     size_t step_count;
     uint64_t serial; /* of the last step made */
+    uint64_t arenas; /* SESSION_ARENAS */
 };
 
 enum session_role { SESSION_MODEL, SESSION_OBJECTIVE, SESSION_INNER, SESSION_OUTER, SESSION_SCHEDULE };

@@ -49,6 +49,26 @@ static void the_same_bits_come_out_at_any_number_of_threads(void **state)
     json_decref(first);
 }
 
+static void forgetting_executors_changes_no_bit(void **state)
+{
+    json_t *first = train(f.session, context, f.shards), *again, *once_more;
+    struct pool *pool;
+    struct session *other = fixture_session(&f, 1, &pool);
+
+    (void)state;
+    other->arenas = 1; /* every new shape drops the one before */
+    again = train(other, context, f.shards);
+    assert_int_equal(other->step_count, 1);
+    once_more = train(other, context, f.shards);
+    assert_true(json_equal(first, again));
+    assert_true(json_equal(first, once_more));
+    json_decref(first);
+    json_decref(again);
+    json_decref(once_more);
+    session_free(other);
+    pool_free(pool);
+}
+
 static void another_seed_or_round_gives_other_bytes(void **state)
 {
     json_t *other_seed = fixture_context(&f, 1, 'b'), *other_round = fixture_context(&f, 2, 'a');
@@ -373,6 +393,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bits_come_out_at_any_number_of_threads),
+        cmocka_unit_test(forgetting_executors_changes_no_bit),
         cmocka_unit_test(another_seed_or_round_gives_other_bytes),
         cmocka_unit_test(a_replay_finds_the_first_leaf_that_differs),
         cmocka_unit_test(other_data_shows_in_the_first_batch),
