@@ -1,6 +1,7 @@
 /* member_state.h - a member's memory, shared by the files that hold its rules. Of no interest outside this folder.
  *
- *     member.c          events, messages, the open round's life, durable state
+ *     member.c          events, the open round's life, durable state
+ *     member_take.c     messages: documents, records, certificates, final rounds
  *     member_collect.c  items: what is checked, replayed and listed in `received`
  *     member_vote.c     views, leader, proposals, votes, certificates
  *     member_verify.c   recomputing decided rounds, releases
@@ -80,15 +81,18 @@ void member_persist(struct member *m);
 void member_tell_state(struct member *m);
 void member_halt(struct member *m, const char *code, const char *message);
 bool member_may_sign(const struct member *m);
+bool member_finalise(struct member *m, json_t *record, json_t *certificate);
+int64_t member_interval(const struct member *m);                       /* between repetitions */
+const json_t *member_record_of(const struct member *m, int64_t round); /* final record or NULL */
+
+/* member_take.c */
+void member_take(struct member *m, json_t *envelope);
+void member_take_message(struct member *m, json_t *message);
+bool member_fetch(struct member *m, const json_t *cids);
+const json_t *member_statement(const struct member *m, const char *type, int64_t view, const char *phase, const char *did);
 /* Signs `payload` (reference taken; run, round, signer and version are put in), takes it in as if it had arrived; its envelope, new reference,
  * NULL after a halt. */
 json_t *member_sign(struct member *m, const char *type, json_t *payload);
-void member_take(struct member *m, json_t *envelope);
-bool member_finalise(struct member *m, json_t *record, json_t *certificate);
-bool member_fetch(struct member *m, const json_t *cids);
-const json_t *member_statement(const struct member *m, const char *type, int64_t view, const char *phase, const char *did);
-int64_t member_interval(const struct member *m);                       /* between repetitions */
-const json_t *member_record_of(const struct member *m, int64_t round); /* final record or NULL */
 
 /* rules */
 bool member_rule_requests(struct member *m);

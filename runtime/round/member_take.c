@@ -1,0 +1,312 @@
+#include "runtime/round/member_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- documents ------------------------------------------------------------------------------------------------------ */
+
+static void statement_key(char key[192], const char *type, int64_t view, const char *phase, const char *did)
+{
+    snprintf(key, 192, "%s/%lld/%s/%s", type, (long long)view, phase, did);
+}
+
+const json_t *member_statement(const struct member *m, const char *type, int64_t view, const char *phase, const char *did)
+{
+    char key[192];
+    statement_key(key, type, view, phase, did);
+    return json_object_get(m->statements, key);
+}
+
+json_t *member_sign(struct member *m, const char *type, json_t *payload)
+{
+    struct error err = { 0 };
+    json_object_set_new(payload, "version", json_integer(1));
+    json_object_set_new(payload, "run", json_string(m->rules->run));
+    json_object_set_new(payload, "signer", json_string(m->did));
+    if (!json_object_get(payload, "round"))
+        json_object_set_new(payload, "round", json_integer(m->round));
+    json_t *envelope = m->signing.sign(m->signing.context, type, payload, &err);
+    json_decref(payload);
+    if (!envelope) {
+        member_halt(m, "sign", err.message);
+        return NULL;
+    }
+    member_take(m, envelope);
+    return envelope;
+}
+
+static void report_equivocation(struct member *m, const char *did, json_t *first, json_t *second)
+{
+    json_t *held;
+    const char *cid;
+    if (!strcmp(did, m->did) || !value_integer(json_object_get(first, "payload"), "round") ||
+        value_find(json_object_get(m->previous, "convicted"), "did", did))
+        return;
+    json_object_foreach(m->documents, cid, held)
+    {
+        const json_t *payload = json_object_get(held, "payload");
+        if (value_is(held, "type", "equivocation") && value_is(payload, "did", did) && value_is(payload, "signer", m->did))
+            return;
+    }
+    json_t *payload =
+        json_pack("{sss[OO]}", "did", did, "statements", json_object_get(first, "envelope"), json_object_get(second, "envelope"));
+    int64_t round = value_integer(json_object_get(first, "payload"), "round");
+    json_object_set_new(payload, "round", json_integer(round));
+    json_t *envelope = member_sign(m, "equivocation", payload);
+    if (envelope && m->committee)
+        member_send(m, json_deep_copy(m->committee), json_pack("{s[O]}", "documents", envelope));
+    json_decref(envelope);
+}
+
+static bool knows_signer(const struct member *m, const char *did)
+{
+    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did);
+}
+
+static int64_t held_of(const struct member *m, const char *type, const char *did, int64_t round, json_t **first)
+{
+    int64_t count = 0;
+    json_t *held;
+    const char *cid;
+    json_object_foreach(m->documents, cid, held)
+    {
+        const json_t *payload = json_object_get(held, "payload");
+        if (!value_is(held, "type", type) || !value_is(payload, "signer", did) ||
+            (round >= 0 && value_integer(payload, "round") != round))
+            continue;
+        if (!count++ && first)
+            *first = held;
+    }
+    return count;
+}
+
+static void keep(struct member *m, const json_t *document)
+{
+    if (json_object_size(m->documents) < MEMBER_DOCUMENTS)
+        json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
+}
+
+/* Contributions, enrolments, leaves, challenges, equivocations: what a record may list. */
+static void take_item(struct member *m, json_t *document)
+{
+    const char *type = value_text(document, "type"), *cid = value_text(document, "cid");
+    const json_t *payload = json_object_get(document, "payload");
+    const char *did = value_text(payload, "signer");
+    int64_t round = value_integer(payload, "round");
+    json_t *first = NULL;
+    if (json_object_get(m->documents, cid) || json_object_get(m->listed, cid))
+        return;
+    if (!strcmp(type, "contribution")) {
+        if (round < m->round || round > m->round + 1 || !knows_signer(m, did))
+            return;
+        int64_t held = held_of(m, type, did, round, &first);
+        if (held < 2)
+            keep(m, document);
+        if (held == 1)
+            report_equivocation(m, did, first, document);
+        return;
+    }
+    bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");
+    if (enrols && strcmp(record_membership_code(m->rules, m->previous, type, payload), "ok"))
+        return; /* from anyone in the world: not worth memory */
+    if (!enrols && (!knows_signer(m, did) || (strcmp(type, "challenge") && strcmp(type, "equivocation"))))
+        return;
+    if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
+        return;
+    if (held_of(m, type, did, -1, NULL) < (enrols ? 4 : 16))
+        keep(m, document);
+}
+
+/* This key said something in the open round that this folder does not know of: it was wiped or restored. */
+static bool forgot_own(struct member *m, const char *did, int64_t view)
+{
+    return !strcmp(did, m->did) && m->phase != PHASE_DONE && (m->finding || view >= m->view);
+}
+
+static void abstain_from_here(struct member *m)
+{
+    m->finding = false;
+    m->abstain = m->round + 1;
+    member_persist(m);
+}
+
+static void answer_behind(struct member *m, const char *did, int64_t round)
+{
+    json_t *finals = json_array();
+    int64_t last = json_integer_value(json_object_get(m->answered, did));
+    if (!strcmp(did, m->did) || (json_object_get(m->answered, did) && m->now < last + member_interval(m))) {
+        json_decref(finals);
+        return;
+    }
+    json_object_set_new(m->answered, did, json_integer(m->now));
+    for (int64_t r = round < 0 ? 0 : round; r < m->round && r < round + 16; r++)
+        json_array_append_new(finals, json_pack("{sOsO}", "record", member_record_of(m, r), "certificate",
+                                                json_object_get(json_array_get(m->finals, (size_t)r), "certificate")));
+    member_send(m, json_pack("[s]", did), json_pack("{so}", "finals", finals));
+}
+
+/* Received, proposal, vote: one a signer, view and phase. */
+static void take_statement(struct member *m, json_t *document)
+{
+    const json_t *payload = json_object_get(document, "payload");
+    const char *type = value_text(document, "type"), *did = value_text(payload, "signer");
+    int64_t round = value_integer(payload, "round"), view = value_integer(payload, "view");
+    char key[192];
+    if (!value_find(m->rules->panel, "did", did) || view < 0)
+        return;
+    if (round < m->round) {
+        answer_behind(m, did, round);
+        return;
+    }
+    m->behind |= round > m->round;
+    if (round > m->round || (!strcmp(type, "received") && !received_check(payload, NULL)))
+        return;
+    if (m->finding && m->round > 0 && strcmp(did, m->did))
+        abstain_from_here(m);
+    if (view > value_integer(m->seen, did) || !json_object_get(m->seen, did))
+        json_object_set_new(m->seen, did, json_integer(view));
+    if (m->finding && m->round == 0 && m->committee && (int64_t)json_object_size(m->seen) >= m->quorum.t) {
+        m->finding = false; /* an honest member is in round 0: so nothing was decided that this folder could have forgotten */
+        member_persist(m);
+    }
+    if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
+        return;
+    statement_key(key, type, view, value_text(payload, "phase"), did);
+    json_t *known = json_object_get(m->statements, key);
+    if (known) {
+        if (strcmp(value_text(known, "cid"), value_text(document, "cid")))
+            report_equivocation(m, did, known, document);
+        return;
+    }
+    json_object_set(m->statements, key, document);
+    if (!strcmp(type, "received"))
+        keep(m, document);
+}
+
+void member_take(struct member *m, json_t *envelope)
+{
+    char type[32], cid[CID_TEXT];
+    json_t *payload = m->signing.open(m->signing.context, envelope, type, NULL);
+    if (!payload)
+        return;
+    if (value_is(payload, "run", m->rules->run) && value_cid(payload, cid)) {
+        json_t *document = json_pack("{sssssOsOsI}", "type", type, "cid", cid, "payload", payload, "envelope", envelope, "at",
+                                     (json_int_t)m->now);
+        if (!strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote"))
+            take_statement(m, document);
+        else
+            take_item(m, document);
+        if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid))
+            keep(m, document);
+        json_decref(document);
+    }
+    json_decref(payload);
+}
+
+/* A statement from outside: those of this key are looked at before they are taken in. */
+static void take_outside(struct member *m, json_t *envelope)
+{
+    char type[32];
+    json_t *payload = m->signing.open(m->signing.context, envelope, type, NULL);
+    bool statement = !strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote");
+    int64_t view = value_integer(payload, "view");
+    if (payload && statement && value_integer(payload, "round") == m->round && value_is(payload, "run", m->rules->run) &&
+        value_is(payload, "signer", m->did) && !member_statement(m, type, view, value_text(payload, "phase"), m->did) &&
+        forgot_own(m, m->did, view) && m->abstain < m->round)
+        abstain_from_here(m);
+    else if (payload)
+        member_take(m, envelope);
+    json_decref(payload);
+}
+
+/* Asks for documents that are not held, each at most once an interval. True when all are held. */
+bool member_fetch(struct member *m, const json_t *cids)
+{
+    json_t *missing = json_array(), *name;
+    bool held = true;
+    size_t i;
+    json_array_foreach((json_t *)cids, i, name)
+    {
+        const char *cid = json_string_value(name);
+        json_t *last = json_object_get(m->wanted, cid);
+        if (json_object_get(m->documents, cid))
+            continue;
+        held = false;
+        if (!last || json_integer_value(last) + member_interval(m) <= m->now) {
+            json_object_set_new(m->wanted, cid, json_integer(m->now));
+            json_array_append(missing, name);
+        }
+        member_wake(m, json_integer_value(json_object_get(m->wanted, cid)) + member_interval(m));
+    }
+    if (json_array_size(missing))
+        member_act(m, ACTION_FETCH, json_pack("{so}", "documents", missing));
+    else
+        json_decref(missing);
+    return held;
+}
+
+/* ---- certificates and finals ---------------------------------------------------------------------------------------- */
+
+static void take_certificate(struct member *m, json_t *certificate)
+{
+    char key[160];
+    bool commit = value_is(certificate, "phase", "commit");
+    snprintf(key, sizeof key, "%lld/%s", (long long)value_integer(certificate, "view"), value_text(certificate, "record"));
+    const char *name = commit ? value_text(certificate, "record") : key;
+    json_t *known = commit ? m->commits : m->prepares;
+    if (!m->committee || json_object_get(known, name) || json_object_size(known) >= MEMBER_RECORDS)
+        return;
+    if (certificate_check(m->rules, certificate, commit ? "commit" : "prepare", m->round, m->committee, &m->signing, NULL))
+        json_object_set(known, name, certificate);
+}
+
+/* Someone of the committee speaks of this record: only then may it take up memory. */
+static bool is_named(const struct member *m, const char *cid)
+{
+    const char *key;
+    json_t *document, *certificate;
+    json_object_foreach(m->statements, key, document)
+    {
+        const json_t *payload = json_object_get(document, "payload");
+        if (value_is(payload, "record", cid) || value_is(json_object_get(payload, "lock"), "record", cid))
+            return true;
+    }
+    json_object_foreach(m->prepares, key, certificate)
+    {
+        if (value_is(certificate, "record", cid))
+            return true;
+    }
+    return json_object_get(m->commits, cid);
+}
+
+static void take_record(struct member *m, json_t *record)
+{
+    char cid[CID_TEXT];
+    if (value_integer(record, "round") == m->round && value_is(record, "run", m->rules->run) && value_cid(record, cid) &&
+        json_object_size(m->records) < MEMBER_RECORDS && is_named(m, cid))
+        json_object_set(m->records, cid, record);
+}
+
+static void take_final(struct member *m, json_t *final)
+{
+    json_t *record = json_object_get(final, "record"), *certificate = json_object_get(final, "certificate");
+    int64_t round = value_integer(record, "round");
+    if (round == m->round && m->phase < PHASE_DONE &&
+        final_check(m->rules, m->previous, record, certificate, &m->signing, NULL)) {
+        member_finalise(m, record, certificate);
+    } else if (round >= 0 && round < m->round && !json_equal(record, member_record_of(m, round))) {
+        const json_t *before = round ? member_record_of(m, round - 1) : NULL;
+        if (final_check(m->rules, before, record, certificate, &m->signing, NULL))
+            member_halt(m, "conflict", "two certified records for one round");
+    }
+}
+
+void member_take_message(struct member *m, json_t *message)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(message, "finals"), i, item) take_final(m, item);
+    json_array_foreach(json_object_get(message, "certificates"), i, item) take_certificate(m, item);
+    json_array_foreach(json_object_get(message, "documents"), i, item) take_outside(m, item);
+    json_array_foreach(json_object_get(message, "records"), i, item) take_record(m, item);
+}
