@@ -42,5 +42,8 @@ for file in "$T"/pid/*; do stop "$(basename "$file")"; done
 "$RONDO" audit "$RUN" --home "$H" --recompute 1 --json >"$T/audit.json" || fail "audit: $(cat "$T/audit.json")"
 "$RONDO" why "$RUN" trainer-8 --home "$H" --json >"$T/why.json" || fail "why: $(cat "$T/why.json")"
 grep -q '"round":1,"code":"convicted"' "$T/why.json" || fail "why says nothing of the conviction: $(cat "$T/why.json")"
-"$RONDO" replay "$RUN" 2 --home "$H" --json >"$T/replay.json" || fail "replay: $(cat "$T/replay.json")"
-say "truncated, non_finite, range, mismatch, mismatch; noise convicted; $(cut -c1-60 "$T/replay.json")..."
+# Anyone sees what the members saw: the honest contribution is equal, the liar's parts at the step it moved.
+"$RONDO" replay "$RUN" 1 "$(did_of trainer-1)" --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay: $(cat "$T/replay.json")"
+if "$RONDO" replay "$RUN" 1 "$(did_of trainer-8)" --home "$H" --json >"$T/replay.json" 2>&1; then fail "the liar's replay matches"; fi
+grep -q '"match":false,"leaf":2' "$T/replay.json" || fail "replay: $(cat "$T/replay.json")"
+say "truncated, non_finite, range, mismatch, mismatch; noise convicted; audit and replay agree"

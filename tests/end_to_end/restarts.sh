@@ -16,9 +16,6 @@ start_all() {
     for name in $1; do node syncer "$name"; done
     for name in trainer-1 trainer-2; do [ "$name" = "${2:-}" ] || node trainer "$name"; done
 }
-stop_all() {
-    for file in "$T"/pid/*; do crash "$(basename "$file")"; done
-}
 state_of() { finals "$1" | sed -n 's/^2 train //p'; }
 
 mkdir "$T/prepared"
@@ -28,7 +25,7 @@ agree syncer-1 syncer-2 syncer-3 syncer-4
 good=$(state_of syncer-1)
 [ -n "$good" ] || fail "the undisturbed run: $(finals syncer-1)"
 say "undisturbed: $good"
-stop_all
+crash_all
 
 for moment in die/await_entropy/1 die/training/1 die_before/collecting/1 die/voting/1/leads die_before/voting/2/leads; do
     start_all ''
@@ -52,7 +49,7 @@ for moment in die/await_entropy/1 die/training/1 die_before/collecting/1 die/vot
     agree syncer-1 syncer-2 syncer-3 syncer-4
     [ "$(state_of syncer-2)" = "$good" ] || fail "$moment: another state: $(finals syncer-2)"
     say "$moment: $died came back"
-    stop_all
+    crash_all
 done
 
 start_all 'syncer-1 syncer-2 syncer-3 syncer-4' trainer-2
@@ -66,3 +63,18 @@ node trainer trainer-2
 agree syncer-1 syncer-2 syncer-3 syncer-4
 [ "$(state_of syncer-1)" = "$good" ] || fail "trainer and ledger: another state: $(finals syncer-1)"
 say "trainer killed while it trained, ledger killed: the same state"
+crash_all
+
+# Two members die when everything is decided and before they have signed the last release: it waits for one of them.
+start_all 'syncer-1 syncer-2'
+for name in syncer-3 syncer-4; do PROGRAM=$LIAR LIE=die_before/done/5 node syncer $name; done
+for name in syncer-3 syncer-4; do
+    wait "$(pid_of $name)" || true
+    gone $name
+done
+await syncer-1 '"phase":"done"'
+sleep 3
+[ "$(count syncer-1 '"event":"done"')" = 0 ] || fail "two of four released"
+for name in syncer-3 syncer-4; do node syncer $name; done
+agree syncer-1 syncer-2 syncer-3 syncer-4
+say "the last release waited for a third signature"

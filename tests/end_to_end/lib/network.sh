@@ -5,7 +5,7 @@
 #     prepare RUNFILE             a home $H with keys, run document and escrows; sets RUN
 #     ledger                      starts the ledger of $H; again on its port after a kill
 #     node ROLE NAME [WORD...]    starts a node ("syncer" "syncer-1"); more words are options. PROGRAM: another program
-#     crash NAME / stop NAME      SIGKILL / SIGTERM, and waits for it
+#     crash NAME / stop NAME      SIGKILL / SIGTERM, and waits for it; crash_all: every process
 #     log NAME                    its file of JSON events;  $T/log/NAME.err what it said to people
 #     await NAME PATTERN [SECONDS (180) [COUNT]]     until COUNT lines of the log match; fails with the end of the log
 #     finals NAME                 "round kind state" of each decided round
@@ -98,6 +98,10 @@ crash() {
 stop() {
     kill -TERM "$(pid_of "$1")" 2>/dev/null || true
     gone "$1"
+}
+
+crash_all() {
+    for file in "$T"/pid/*; do crash "$(basename "$file")"; done
 }
 
 count() { grep -c -- "$2" "$T/log/$1" 2>/dev/null || [ -f "$T/log/$1" ] || echo 0; }
