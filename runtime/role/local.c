@@ -398,6 +398,7 @@ json_t *local_run(const struct local_options *options, struct error *err)
     if (l->metrics)
         fclose(l->metrics);
     json_decref(l->draft);
+    json_decref(l->base);
     json_decref(l->network);
     free(l);
     return result;

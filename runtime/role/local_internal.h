@@ -34,7 +34,8 @@ struct local_process {
 
 struct local {
     struct local_options options;
-    json_t *draft, *network; /* of the run file */
+    json_t *draft, *network; /* of the run file; the draft's names become CIDs when the run is made */
+    json_t *base;            /* its base_model, as the run file names it */
     int64_t trainers, syncers;
     char run[80], ledger_url[256];
     uv_loop_t loop;

@@ -177,9 +177,7 @@ static json_t *write_adapter(struct local *l, struct archive *a, const char *out
     snprintf(folder, sizeof folder, "%.4000s/runs/%s/adapter", l->options.home, a->course.run);
     if (!file_make_folder(folder, err) || !cid_parse(outer, &id, err) || !archive_gather(a, id, true, err))
         return NULL;
-    return archive_job(a,
-                       json_pack("{s:s, s:s, s:s, s:O?}", "job", "adapter", "outer", outer, "folder", folder, "base",
-                                 json_object_get(l->draft, "base_model")),
+    return archive_job(a, json_pack("{s:s, s:s, s:s, s:O?}", "job", "adapter", "outer", outer, "folder", folder, "base", l->base),
                        NULL, NULL, err);
 }
 

@@ -55,6 +55,7 @@ static bool read_run_file(struct local *l, struct error *err)
         return false;
     l->draft = json_incref(json_object_get(run, "spec"));
     l->network = json_incref(json_object_get(run, "network"));
+    l->base = json_incref(json_object_get(l->draft, "base_model"));
     json_decref(run);
     if (!json_is_object(l->draft) || !json_is_object(l->network)) {
         error_set(err, ERROR_MISSING, "a run file returns { spec = {...}, network = {...} }", "`spec` and `network` are needed");
