@@ -45,10 +45,15 @@ static int print_key(const struct invocation *in, const struct key_pair *pair, c
     return EXIT_OK;
 }
 
-static void key_path(const struct invocation *in, char folder[4400], char path[4500])
+static bool key_path(const struct invocation *in, char folder[4400], char path[4500], struct error *err)
 {
-    snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, option_text(in, "name", "sponsor"));
+    const char *name;
+
+    if (!option_node_name(in, "sponsor", &name, err))
+        return false;
+    snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, name);
     snprintf(path, 4500, "%s/key.json", folder);
+    return true;
 }
 
 static int key_new_main(struct invocation *in)
@@ -57,9 +62,8 @@ static int key_new_main(struct invocation *in)
     struct error err = { 0 };
     char folder[4400], path[4500], passphrase[1024];
 
-    key_path(in, folder, path);
     key_pair_new(&pair);
-    if (!read_passphrase(in, passphrase, &err) || !file_make_folder(folder, &err) ||
+    if (!key_path(in, folder, path, &err) || !read_passphrase(in, passphrase, &err) || !file_make_folder(folder, &err) ||
         !keyfile_write(path, &pair, passphrase, &err)) {
         key_pair_wipe(&pair);
         return command_fail(in, &err);
@@ -78,8 +82,8 @@ static int key_show_main(struct invocation *in)
     char folder[4400], path[4500], passphrase[1024];
     int status;
 
-    key_path(in, folder, path);
-    if (!read_passphrase(in, passphrase, &err) || !keyfile_read(path, passphrase, &pair, &err))
+    if (!key_path(in, folder, path, &err) || !read_passphrase(in, passphrase, &err) ||
+        !keyfile_read(path, passphrase, &pair, &err))
         return command_fail(in, &err);
     status = print_key(in, &pair, path);
     key_pair_wipe(&pair);

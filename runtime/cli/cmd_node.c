@@ -27,8 +27,11 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
                          struct error *err)
 {
     int64_t port = 0;
+    const char *name;
 
-    snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, option_text(in, "name", role));
+    if (!option_node_name(in, role, &name, err))
+        return false;
+    snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, name);
     if (!option_integer(in, "port", 0, 65535, &port, err))
         return false;
     *options = (struct node_options){

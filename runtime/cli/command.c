@@ -341,6 +341,16 @@ bool option_integer(const struct invocation *in, const char *name, int64_t least
     return true;
 }
 
+bool option_node_name(const struct invocation *in, const char *otherwise, const char **name, struct error *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+    *name = option_text(in, "name", otherwise);
+    if ((*name)[0] && (*name)[0] != '.' && strlen(*name) < 60 && (*name)[strspn(*name, letters)] == '\0')
+        return true;
+    return error_set(err, ERROR_USAGE, NULL, "--name %.80s: letters, digits, - _ and . are allowed, no path", *name);
+}
+
 int command_fail(const struct invocation *in, const struct error *err)
 {
     char text[1024];

@@ -65,6 +65,9 @@ bool option_flag(const struct invocation *in, const char *name);
 bool option_integer(const struct invocation *in, const char *name, int64_t least, int64_t most, int64_t *value,
                     struct error *err);
 
+/* The name of a node's folder, an option: letters, digits, "-", "_" and "." inside; false with `err` (usage) for anything else. */
+bool option_node_name(const struct invocation *in, const char *otherwise, const char **name, struct error *err);
+
 /* Prints the error on standard error (with --json also as an object on standard output) and returns its exit status. */
 int command_fail(const struct invocation *in, const struct error *err);
 

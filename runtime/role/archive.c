@@ -73,7 +73,7 @@ static bool open_ledger(struct archive *a, struct error *err)
     snprintf(path, sizeof path, "%s/ledger/ledger.db", a->home);
     if (!file_exists(path))
         return true;
-    a->ledger = ledger_local_open(path, NULL, err);
+    a->ledger = ledger_local_open_read(path, err); /* a ledger that runs beside is no hindrance */
     return a->ledger || error_at(err, "%s", path);
 }
 

@@ -96,11 +96,26 @@ static void name_of(char name[32], const char *role, int64_t index)
     snprintf(name, 32, "%s-%lld", role, (long long)index);
 }
 
+/* A home holds one run: another run file, or this one changed, is refused before anything is started. */
+static bool same_run_file(struct local *l, struct error *err)
+{
+    json_t *state = local_state(l);
+    const char *was = document_text(state, "hash");
+    char hash[HASH_TEXT];
+    bool same = !state || (was && strcmp(was, hash_hex(file_hash(l, err), hash)) == 0) ||
+                error_set(err, ERROR_CONFLICT, "give another --home, or the run file as it was",
+                          "%s holds a run of %s as it was then", l->options.home, document_text(state, "runfile"));
+
+    json_decref(state);
+    return same;
+}
+
 bool local_setup_home(struct local *l, struct error *err)
 {
     char name[32], path[4200];
     struct key_pair keys;
-    bool ok = read_run_file(l, err) && file_make_folder(l->options.home, err) && node_keys(l, "sponsor", &keys, err);
+    bool ok = read_run_file(l, err) && same_run_file(l, err) && file_make_folder(l->options.home, err) &&
+              node_keys(l, "sponsor", &keys, err);
 
     for (int64_t i = 1; ok && i <= l->syncers; i++) {
         name_of(name, "syncer", i);
@@ -245,18 +260,11 @@ static bool make_run(struct local *l, const struct key_pair *keys, const struct 
     return ok;
 }
 
-/* The document of a run that was begun before in this home; it must be of the same run file. */
-static bool load_run(struct local *l, struct journal *journal, json_t *state, struct document *run, struct error *err)
+/* The document of a run that was begun before in this home. */
+static bool load_run(struct journal *journal, json_t *state, struct document *run, struct error *err)
 {
     struct buffer bytes = { 0 };
     struct hash id;
-    char hash[HASH_TEXT];
-    const char *was = document_text(state, "hash");
-
-    hash_hex(file_hash(l, err), hash);
-    if (!was || strcmp(was, hash) != 0)
-        return error_set(err, ERROR_CONFLICT, "give another --home, or the run file as it was",
-                         "%s holds a run of %s as it was before", l->options.home, document_text(state, "runfile"));
     bool ok = cid_parse(document_text(state, "run"), &id, err) && journal_get_document(journal, id, &bytes, err) &&
               document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, run, err);
 
@@ -279,7 +287,7 @@ bool local_setup_run(struct local *l, struct error *err)
     snprintf(path, sizeof path, "%s/blocks", folder);
     journal = journal_open(folder, err);
     ok = journal && block_store_open(path, &blocks, err) && node_keys(l, "sponsor", &keys, err) &&
-         (state ? load_run(l, journal, state, &run, err) : make_run(l, &keys, &blocks, journal, &run, err)) &&
+         (state ? load_run(journal, state, &run, err) : make_run(l, &keys, &blocks, journal, &run, err)) &&
          run_spec_read(&run, &spec, err) && sponsor_fund(&spec, &keys, l->ledger_url, false, journal, err);
     if (ok)
         snprintf(l->run, sizeof l->run, "%s", cid_text(run.id, cid));
