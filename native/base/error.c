@@ -26,6 +26,9 @@ bool error_set(struct error *err, enum error_code code, const char *hint, const 
     va_start(args, format);
     vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
+    for (char *at = err->message; *at; at++) /* what a peer said may stand in it: no control characters reach a terminal */
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = ' ';
     snprintf(err->hint, sizeof err->hint, "%s", hint ? hint : "");
     return false;
 }

@@ -239,7 +239,7 @@ bool http_answer_ok(const struct http_answer *answer, struct error *err)
     enum error_code found = ERROR_NETWORK;
 
     if (problem && !json_unpack(problem, "{s:s, s:s}", "code", &code, "detail", &detail))
-        for (int i = 0; i < ERROR_CODES; i++)
+        for (int i = ERROR_NONE + 1; i < ERROR_CODES; i++) /* a failure stays one, whatever the peer calls it */
             if (strcmp(code, error_name((enum error_code)i)) == 0)
                 found = (enum error_code)i;
     error_set(err, found, NULL, "status %d%s%.300s", answer->status, detail ? ": " : "", detail ? detail : "");

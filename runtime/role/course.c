@@ -32,11 +32,13 @@ static bool load_enrolments(struct course *c, struct error *err)
     for (size_t i = 0; ok && i < count; i++) {
         struct buffer bytes = { 0 };
         struct document document = { 0 };
+        struct error useless = { 0 };
         const char *code;
 
         ok = journal_get_document(c->node->journal, ids[i], &bytes, err) &&
-             document_read_as(DOCUMENT_ENROLMENT, bytes.bytes, bytes.size, &document, err) &&
-             (!course_admits(c, &document, &code) || course_enrol(c, &document, err));
+             document_read_as(DOCUMENT_ENROLMENT, bytes.bytes, bytes.size, &document, err);
+        if (ok && course_admits(c, &document, &code))
+            course_enrol(c, &document, &useless); /* one that gives no usable endpoint stays out, as when it came */
         document_free(&document);
         buffer_free(&bytes);
     }
@@ -99,10 +101,13 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
     envelope = json_read((const char *)document->bytes.bytes, document->bytes.size, DOCUMENT_ANSWER, err);
     if (!envelope)
         return false;
+    endpoint = document_text(document->json, "endpoint");
+    if (endpoint && endpoint[0] && strcmp(did, c->node->did) != 0 &&
+        !peer_list_put(c->node->peers, did, endpoint, uv_now(&c->node->loop), err)) {
+        json_decref(envelope);
+        return false;
+    }
     json_object_set_new(c->enrolments, did, json_pack("{s:o, s:O}", "envelope", envelope, "payload", document->json));
-    endpoint = course_endpoint(c, did);
-    if (endpoint && strcmp(did, c->node->did) != 0)
-        return peer_list_put(c->node->peers, did, endpoint, uv_now(&c->node->loop), err);
     return true;
 }
 
@@ -147,21 +152,20 @@ static void keep_enrolments(struct node *node, struct course *c, struct hash run
 
     json_array_foreach(list, index, envelope)
     {
-        char *text = json_dumps(envelope, JSON_COMPACT);
         struct document document = { 0 };
         struct error err = { 0 };
         const char *code;
 
-        if (document_read_as(DOCUMENT_ENROLMENT, text, strlen(text), &document, &err) && hash_equal(document.run, run) &&
-            (!c || course_admits(c, &document, &code)) && !journal_has_document(node->journal, document.id) &&
-            journal_put_document(node->journal, &document, &err) && c && course_enrol(c, &document, &err) && node->driver) {
+        if (document_read_json(envelope, &document, &err) && document.type == DOCUMENT_ENROLMENT &&
+            hash_equal(document.run, run) && (!c || course_admits(c, &document, &code)) &&
+            !journal_has_document(node->journal, document.id) && journal_put_document(node->journal, &document, &err) && c &&
+            course_enrol(c, &document, &err) && node->driver) {
             json_t *message = json_pack("{s:[O]}", "documents", envelope);
 
             driver_message(node->driver, message);
             json_decref(message);
         }
         document_free(&document);
-        free(text);
     }
 }
 

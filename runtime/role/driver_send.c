@@ -9,7 +9,7 @@
 
 /* The machine repeats what matters, so a message that finds too many before it on the way to the same machine is left out: a peer that is
  * slow costs little memory, one that is away a single attempt at a time. */
-enum { ON_THE_WAY = 16 };
+enum { ON_THE_WAY = 16, MISSING_MOST = 65536 };
 
 /* One message on its way to one machine; then the blocks it lacks, one after another. */
 struct delivery {
@@ -85,9 +85,10 @@ static bool take_missing(struct delivery *v, struct http_answer *answer)
     }
     peer_list_note(v->driver->node->peers, v->did, PEER_GOOD, uv_now(&v->driver->node->loop));
     value = json_read((const char *)answer->body.bytes, answer->body.size, HTTP_ANSWER_LIMIT, &err);
-    json_array_extend(v->missing, json_object_get(value, "missing"));
+    if (json_array_size(v->contributions)) /* only then is anything pushed */
+        json_array_extend(v->missing, json_object_get(value, "missing"));
     json_decref(value);
-    return true;
+    return json_array_size(v->missing) <= MISSING_MOST;
 }
 
 static void pushed(void *context, struct http_answer *answer)
@@ -240,13 +241,13 @@ static void told(void *context, struct http_answer *answer)
     if (http_answer_ok(answer, &err))
         value = json_read((const char *)answer->body.bytes, answer->body.size, 16 << 20, &err);
     if (value && q->document) {
-        char *text = json_dumps(value, JSON_COMPACT);
         struct document document = { 0 };
+        char cid[CID_TEXT];
 
-        if (document_read(text, strlen(text), &document, &err) && journal_put_document(d->node->journal, &document, &err))
+        if (document_read_json(value, &document, &err) && strcmp(cid_text(document.id, cid), q->key) == 0 &&
+            journal_put_document(d->node->journal, &document, &err))
             driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", value));
         document_free(&document);
-        free(text);
     } else if (value) {
         driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "finals", value));
     }

@@ -152,11 +152,15 @@ static bool save(struct fit *f, struct error *err)
 static bool load(struct fit *f, struct error *err)
 {
     char path[4200];
+    const char *run;
     json_t *genesis;
 
     state_path(f, path);
     f->state = file_exists(path) ? json_read_file(path, 64 << 20, err) : NULL;
-    if (f->state && strcmp(document_text(f->state, "run"), f->a.course.run) == 0)
+    if (!f->state && file_exists(path))
+        return false;
+    run = document_text(f->state, "run");
+    if (run && strcmp(run, f->a.course.run) == 0 && json_is_array(json_object_get(f->state, "rounds")))
         return true;
     json_decref(f->state);
     f->state = NULL;

@@ -229,7 +229,12 @@ static bool admit_document(struct node *node, const struct document *d, struct e
     }
     if (!d->has_signer || !course_knows(course, &d->signer))
         return error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
-    if (d->type == DOCUMENT_CONTRIBUTION && node->driver && (d->round < open || d->round > open + 1))
+    if (d->type == DOCUMENT_CONTRIBUTION && !node->driver)
+        return error_set(err, ERROR_REFUSED, "push to the members of the committee", "this node takes no contributions");
+    if ((d->type == DOCUMENT_CHALLENGE || d->type == DOCUMENT_EQUIVOCATION || d->type == DOCUMENT_LEAVE) && d->has_round &&
+        d->round > open + 1)
+        return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
+    if (d->type == DOCUMENT_CONTRIBUTION && (d->round < open || d->round > open + 1))
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
     return true;
 }
@@ -270,17 +275,14 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
         if (!has_room(node, d, OTHERS_MOST))
             return error_set(err, ERROR_LIMIT, NULL, "too many documents of this kind from one signer");
     }
-    return journal_put_document(node->journal, d, err) && (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err));
+    return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);
 }
 
 static bool take_document(struct node *node, const json_t *envelope, json_t *missing, struct error *err)
 {
-    char *text = json_dumps(envelope, JSON_COMPACT);
     struct document d = { 0 };
-    bool ok =
-        document_read(text, strlen(text), &d, err) && admit_document(node, &d, err) && keep_document(node, &d, missing, err);
+    bool ok = document_read_json(envelope, &d, err) && admit_document(node, &d, err) && keep_document(node, &d, missing, err);
 
-    free(text);
     document_free(&d);
     return ok;
 }
