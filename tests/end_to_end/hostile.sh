@@ -36,6 +36,9 @@ expect 405 '' -X DELETE "$node/v1/status"
 expect 404 unknown "$node/v1/runs/$block"
 expect 404 missing "$node/v1/runs/$RUN/rounds/99"
 expect 400 '' "$node/v1/runs/$RUN/rounds/x"
+for document in 1 null '"x"' '[]' '{}' '{"payload":5}'; do # a document is an object with a signature
+    expect 400 '' -X POST --data-binary "{\"documents\":[$document]}" "$node/v1/documents"
+done
 
 # Documents of strangers: enrolments and contributions of the same spec with other keys, signed in order. Of another run, and of nobody who
 # may enrol, as the same run with another trainer's key would be.
