@@ -61,7 +61,6 @@ static int local_main(struct invocation *in)
         .ledger_seed = option_text(in, "ledger-seed", NULL),
         .json = in->json,
         .quiet = in->quiet,
-        .color = in->color,
     };
 
     if (!option_integer(in, "threads", 1, 1024, &threads, &err))

@@ -17,7 +17,7 @@ struct local_options {
     const char *home;
     const char *ledger_seed; /* NULL: real entropy and keys */
     unsigned threads;        /* of each worker; 0: shared out among the machine's cores */
-    bool json, quiet, color;
+    bool json, quiet;
 };
 
 /* The result object (docs/operator.md); new reference. NULL with `err`; code none when it was interrupted. */

@@ -42,7 +42,7 @@ struct local {
     uv_signal_t interrupt, terminate;
     uv_timer_t tick;
     struct local_process processes[LOCAL_PROCESSES]; /* 0: ledger, 1: sponsor, then syncers, then trainers */
-    size_t count, started;
+    size_t count;
     bool stopping, interrupted, finished;
     struct error fault;
     int64_t rounds, last_round;

@@ -88,15 +88,6 @@ json_t *assignment_draw(const struct rules *rules, const json_t *previous, struc
     return parts;
 }
 
-void assignment_order(struct hash seed, uint64_t shard, uint32_t *order, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        order[i] = (uint32_t)i;
-    struct stream stream;
-    stream_start(&stream, seed, "samples", shard);
-    stream_shuffle(&stream, order, count);
-}
-
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

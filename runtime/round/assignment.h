@@ -1,8 +1,7 @@
 /* assignment.h - what the seed gives each machine to do in a round.
  *
  *     shards    unreturned ones first, then the others, each group shuffled; dealt in turn to the shuffled trainers
- *     order     of the samples inside a shard
- *     probes    steps whose loss and activations stand in the contribution: one in ten, the last always
+ *     probes    steps whose loss and some trained parameters stand in the contribution: one in ten, the last always
  *     spots     contributions of the round before that are replayed, each with the member that does it
  *
  * Every function is pure; lists that reach a document are ascending.
@@ -13,12 +12,9 @@
 #include "runtime/crypto/hash.h"
 #include "runtime/round/rules.h"
 
-/* [ { did, shards: [index] } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once. A
- * trainer trains its shards in the order given. A trainer's weight is its number of shards. New reference. */
+/* [ { did, shards: [index] } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once. The
+ * order of the examples in them is drawn by the worker (runtime/worker/batch.h). A trainer's weight is its number of shards. New reference. */
 json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed);
-
-/* order[i] = sample trained as the i-th of this shard; `count` samples. */
-void assignment_order(struct hash seed, uint64_t shard, uint32_t *order, size_t count);
 
 /* Ascending probe steps (from 0) of a trainer that does `steps` steps: max(1, ceil(steps / 10)), the last among them. */
 json_t *assignment_probes(struct hash seed, const char *did, int64_t steps);
