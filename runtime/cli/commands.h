@@ -5,6 +5,7 @@
 #include "runtime/cli/command.h"
 
 extern const struct command command_audit;
+extern const struct command command_bench;
 extern const struct command command_data_check;
 extern const struct command command_data_preview;
 extern const struct command command_doctor;

@@ -3,17 +3,39 @@
 #include <assert.h>
 #include <string.h>
 
+#include "native/base/blake2b.h"
 #include "native/base/hex.h"
+
+/* The type fills the personalisation, zeros after it. */
+struct personal {
+    uint8_t bytes[BLAKE2B_PERSONAL];
+};
+
+static struct personal personal_of(const char *type)
+{
+    struct personal personal = { { 0 } };
+
+    if (type) {
+        assert(strlen(type) <= sizeof personal.bytes);
+        memcpy(personal.bytes, type, strlen(type));
+    }
+    return personal;
+}
 
 void hash_start(struct hasher *h, const char *type)
 {
-    unsigned char personal[crypto_generichash_blake2b_PERSONALBYTES] = { 0 };
+    const struct personal personal = personal_of(type);
 
-    if (type) {
-        assert(strlen(type) <= sizeof personal);
-        memcpy(personal, type, strlen(type));
-    }
-    crypto_generichash_blake2b_init_salt_personal(&h->state, NULL, 0, HASH_SIZE, NULL, personal);
+    crypto_generichash_blake2b_init_salt_personal(&h->state, NULL, 0, HASH_SIZE, NULL, personal.bytes);
+}
+
+void hash_many(const char *type, const void *bytes, size_t size, size_t count, struct hash *out)
+{
+    const struct personal personal = personal_of(type);
+
+    _Static_assert(sizeof *out == BLAKE2B_SIZE, "digests stand one after another");
+    if (count)
+        blake2b_many(personal.bytes, bytes, size, size, count, out->bytes);
 }
 
 void hash_fixed(struct hasher *h, const void *bytes, size_t size)

@@ -33,6 +33,10 @@ struct hasher {
 struct hash hash_typed(const char *type, const void *bytes, size_t size);
 struct hash hash_block(const void *bytes, size_t size);
 
+/* out[i] = hash_typed(type, bytes + i * size, size) for i below count, many at once (native/base/blake2b.h). An output may lie where
+ * inputs of the same or a lower index were, as when a level of a tree is made of the level below. */
+void hash_many(const char *type, const void *bytes, size_t size, size_t count, struct hash *out);
+
 void hash_start(struct hasher *h, const char *type); /* NULL: no type */
 void hash_fixed(struct hasher *h, const void *bytes, size_t size);
 void hash_part(struct hasher *h, const void *bytes, size_t size);

@@ -1,8 +1,9 @@
 #include "runtime/crypto/merkle.h"
 
 #include <assert.h>
-
-#include "runtime/crypto/hash_many.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 static struct hash hash_leaf(const void *bytes, size_t size)
 {
@@ -78,10 +79,9 @@ static struct hash hash_subtree(const uint8_t *bytes, size_t height)
 }
 
 /* As many whole tiles as there are, then ever smaller subtrees: the tensors of adapters are shorter than a tile. */
-struct hash merkle_of(const void *bytes, size_t size)
+static struct hash hash_alone(const uint8_t *from, size_t size)
 {
     enum { TILE_HEIGHT = 8, LEAST_HEIGHT = 2 };
-    const uint8_t *from = bytes;
     struct merkle tree;
     size_t at = 0;
 
@@ -95,6 +95,93 @@ struct hash merkle_of(const void *bytes, size_t size)
     for (; at < size; at += MERKLE_LEAF)
         merkle_add(&tree, from + at, size - at < MERKLE_LEAF ? size - at : MERKLE_LEAF);
     return merkle_root(&tree);
+}
+
+/* --- two threads -------------------------------------------------------------------------------------------------------- */
+
+enum { TILE_BYTES = MERKLE_TILE * MERKLE_LEAF, WORTH_A_THREAD = 16 * TILE_BYTES };
+
+struct tile {
+    const uint8_t *bytes;
+    size_t size;
+    struct hash root;
+};
+
+struct tiles {
+    struct tile *tile; /* owned */
+    size_t count;
+    atomic_size_t next;
+};
+
+static void *hash_tiles(void *context)
+{
+    struct tiles *t = context;
+
+    for (size_t i; (i = atomic_fetch_add(&t->next, 1)) < t->count;)
+        t->tile[i].root = hash_alone(t->tile[i].bytes, t->tile[i].size);
+    return NULL;
+}
+
+static size_t tile_count(size_t size)
+{
+    return size == 0 ? 1 : (size - 1) / TILE_BYTES + 1;
+}
+
+static void cut(const struct merkle_part *parts, size_t count, struct tiles *t)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *from = parts[i].bytes;
+
+        for (size_t at = 0, tiles = tile_count(parts[i].size); tiles > 0; tiles--, at += TILE_BYTES)
+            t->tile[t->count++] = (struct tile){ .bytes = from + at, .size = tiles > 1 ? TILE_BYTES : parts[i].size - at };
+    }
+}
+
+/* The tree over the roots of tiles has the shape of the tree over leaves: a whole tile never straddles a split. */
+static void join(const struct merkle_part *parts, size_t count, const struct tile *tile, struct hash *roots)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct merkle tree;
+
+        merkle_start(&tree);
+        for (size_t tiles = tile_count(parts[i].size); tiles > 0; tiles--)
+            merkle_add_hash(&tree, tile++->root);
+        roots[i] = merkle_root(&tree);
+    }
+}
+
+void merkle_of_many(const struct merkle_part *parts, size_t count, struct hash *roots)
+{
+    struct tiles t = { 0 };
+    size_t tiles = 0, size = 0;
+    pthread_t helper;
+
+    for (size_t i = 0; i < count; i++)
+        tiles += tile_count(parts[i].size), size += parts[i].size;
+    if (size >= WORTH_A_THREAD)
+        t.tile = malloc(tiles * sizeof *t.tile);
+    if (!t.tile) { /* small, or no memory: one after another needs none */
+        for (size_t i = 0; i < count; i++)
+            roots[i] = hash_alone(parts[i].bytes, parts[i].size);
+        return;
+    }
+    cut(parts, count, &t);
+
+    const bool helped = pthread_create(&helper, NULL, hash_tiles, &t) == 0;
+
+    hash_tiles(&t);
+    if (helped)
+        pthread_join(helper, NULL);
+    join(parts, count, t.tile, roots);
+    free(t.tile);
+}
+
+struct hash merkle_of(const void *bytes, size_t size)
+{
+    struct hash root;
+
+    merkle_of_many(&(struct merkle_part){ bytes, size }, 1, &root);
+    return root;
 }
 
 /* Where the left child of `leaves` leaves ends: the largest power of two below it. */

@@ -1,5 +1,6 @@
 #include "runtime/crypto/root.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -63,24 +64,41 @@ struct hash root_entry(const struct named_tensor *tensor, struct hash tensor_roo
     return hash_end(&h);
 }
 
+static bool check_order(const struct named_tensor *tensors, size_t i, struct error *err)
+{
+    const int order = i ? strcmp(tensors[i - 1].name, tensors[i].name) : -1;
+
+    if (order == 0)
+        return error_set(err, ERROR_DUPLICATE, NULL, "tensor \"%s\" stands twice in a state", tensors[i].name);
+    if (order > 0)
+        return error_set(err, ERROR_RANGE, "sort the tensors by name", "tensor \"%s\" does not follow \"%s\"", tensors[i].name,
+                         tensors[i - 1].name);
+    return true;
+}
+
 bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash *out, struct error *err)
 {
+    struct merkle_part *parts = calloc(count + 1, sizeof *parts);
+    struct hash *roots = calloc(count + 1, sizeof *roots);
     struct merkle tree;
+    bool ok = (parts && roots) || error_set(err, ERROR_MEMORY, NULL, "no memory for the roots of %zu tensors", count);
 
-    merkle_start(&tree);
-    for (size_t i = 0; i < count; i++) {
-        int order = i ? strcmp(tensors[i - 1].name, tensors[i].name) : -1;
+    for (size_t i = 0; ok && i < count; i++) {
         uint64_t elements, size;
 
-        if (order == 0)
-            return error_set(err, ERROR_DUPLICATE, NULL, "tensor \"%s\" stands twice in a state", tensors[i].name);
-        if (order > 0)
-            return error_set(err, ERROR_RANGE, "sort the tensors by name", "tensor \"%s\" does not follow \"%s\"",
-                             tensors[i].name, tensors[i - 1].name);
-        if (!named_tensor_size(&tensors[i], &elements, &size))
-            return error_set(err, ERROR_LIMIT, NULL, "tensor \"%s\" is too large", tensors[i].name);
-        merkle_add_hash(&tree, root_entry(&tensors[i], merkle_of(tensors[i].bytes, (size_t)size)));
+        ok = check_order(tensors, i, err) && (named_tensor_size(&tensors[i], &elements, &size) ||
+                                              error_set(err, ERROR_LIMIT, NULL, "tensor \"%s\" is too large", tensors[i].name));
+        if (ok)
+            parts[i] = (struct merkle_part){ tensors[i].bytes, (size_t)size };
     }
-    *out = merkle_root(&tree);
-    return true;
+    if (ok) {
+        merkle_of_many(parts, count, roots);
+        merkle_start(&tree);
+        for (size_t i = 0; i < count; i++)
+            merkle_add_hash(&tree, root_entry(&tensors[i], roots[i]));
+        *out = merkle_root(&tree);
+    }
+    free(roots);
+    free(parts);
+    return ok;
 }

@@ -36,7 +36,8 @@ bool named_tensor_size(const struct named_tensor *tensor, uint64_t *count, uint6
 struct hash root_empty(void);
 struct hash root_entry(const struct named_tensor *tensor, struct hash tensor_root);
 
-/* The state root. Tensors must stand in ascending order of their names, none twice (range, duplicate). */
+/* The state root. Tensors must stand in ascending order of their names, none twice (range, duplicate). The second thread of
+ * merkle_of_many takes its share. Errors besides: limit (a tensor too large), memory. */
 bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash *out, struct error *err);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "runtime/crypto/hash_many.h"
 #include "runtime/crypto/keccak.h"
 #include "runtime/crypto/root.h"
 

@@ -103,9 +103,29 @@ static void proof_from_outside_with_wrong_numbers_is_refused(void **state)
     free(bytes);
 }
 
+static void parts_large_enough_for_two_threads_have_the_roots_of_one(void **state)
+{
+    enum { LARGE = 5000 * MERKLE_LEAF + 77 };
+    static const unsigned char seed[randombytes_SEEDBYTES] = "merkle_test";
+    uint8_t *bytes = malloc(LARGE);
+    const struct merkle_part parts[] = {
+        { bytes, LARGE }, { NULL, 0 }, { bytes + 5, 1 }, { bytes, 256 * MERKLE_LEAF }, { bytes + 3, 700 * MERKLE_LEAF + 1 },
+    };
+    enum { PARTS = sizeof parts / sizeof *parts };
+    struct hash roots[PARTS];
+
+    (void)state;
+    randombytes_buf_deterministic(bytes, LARGE, seed);
+    merkle_of_many(parts, PARTS, roots);
+    for (size_t i = 0; i < PARTS; i++)
+        assert_true(hash_equal(roots[i], model(parts[i].bytes, parts[i].size)));
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_large_enough_for_two_threads_have_the_roots_of_one),
         cmocka_unit_test(root_equals_the_definition_at_every_awkward_size),
         cmocka_unit_test(tile_hash_is_a_node_of_the_whole_tree),
         cmocka_unit_test(every_leaf_can_be_proved_and_no_other_bytes),

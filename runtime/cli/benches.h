@@ -1,0 +1,14 @@
+/* benches.h - the parts of `rondo bench`, one file each (cmd_bench_*.c), listed in cmd_bench.c.
+ *
+ * A part measures and prints its rows (measure.h). What it cannot measure for want of a peer it prints with measure_absent. An error
+ * is a fault of ours: no memory, a kernel class that this machine cannot honour.
+ */
+#ifndef RONDO_CLI_BENCHES_H
+#define RONDO_CLI_BENCHES_H
+
+#include "runtime/cli/measure.h"
+
+bool bench_codec(struct measure *m, struct error *err);
+bool bench_hash(struct measure *m, struct error *err);
+
+#endif

@@ -1,0 +1,65 @@
+#include <string.h>
+
+#include "native/kernel/class.h"
+#include "runtime/cli/benches.h"
+#include "runtime/cli/commands.h"
+
+/* The parts, in the order in which all of them run; one a line, so that additions do not collide. */
+/* clang-format off */
+static const struct {
+    const char *name;
+    bool (*run)(struct measure *m, struct error *err);
+} parts[] = {
+    { "codec", bench_codec },
+    { "hash", bench_hash },
+};
+/* clang-format on */
+
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static const struct option options[] = {
+    { "pairs", "N", "pairs of measurements, 5 to 101 (default 5)" },
+    { "only", "NAME", "rows whose names start so" },
+    { "profile", NULL, "of a step: time, rates and share of the machine's limit for each operator" },
+    { NULL, NULL, NULL },
+};
+
+static bool run_part(const char *name, struct measure *m, struct error *err)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (strcmp(parts[i].name, name) == 0)
+            return parts[i].run(m, err) || error_at(err, "%s", name);
+    return error_set(err, ERROR_USAGE, "see rondo bench --help", "no bench is called \"%s\"", name);
+}
+
+static int bench_main(struct invocation *in)
+{
+    struct error err = { 0 };
+    int64_t pairs = 5;
+
+    if (!option_integer(in, "pairs", 5, MEASURE_PAIRS, &pairs, &err) || !kernel_start(&err))
+        return command_fail(in, &err);
+
+    struct measure m = {
+        .in = in, .only = option_text(in, "only", ""), .pairs = (size_t)pairs, .profile = option_flag(in, "profile")
+    };
+
+    for (size_t i = 0; i < (in->arguments ? in->arguments : PARTS); i++)
+        if (!run_part(in->arguments ? in->argument[i] : parts[i].name, &m, &err))
+            return command_fail(in, &err);
+    return EXIT_OK;
+}
+
+const struct command command_bench = {
+    "bench",
+    "[PART...]",
+    "measure the fast parts against the best peers on this machine, side by side",
+    "rondo bench codec hash\nrondo bench hash --json --pairs 9",
+    "Parts: codec (bytes read a second against memcpy), hash (BLAKE2b and the state root against libsodium). Without a part, "
+    "all. Each row is "
+    "the median of interleaved pairs; with --json one object a line. A peer that is not installed is said to be absent: sh "
+    "bench/run.sh "
+    "installs the peers and runs all.",
+    options,
+    bench_main,
+};
