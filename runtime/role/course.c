@@ -7,7 +7,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
-#include "runtime/round/record.h"
+#include "runtime/round/membership.h"
 #include "runtime/store/object.h"
 
 enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20 };
@@ -19,7 +19,7 @@ static bool read_spec(struct course *c, struct error *err)
 
 bool course_admits(const struct course *c, const struct document *document, const char **code)
 {
-    *code = record_membership_code(&c->rules, NULL, "enrolment", document->json);
+    *code = membership_code(&c->rules, NULL, "enrolment", document->json);
     return strcmp(*code, "ok") == 0;
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/round/assignment.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/member_state.h"
+#include "runtime/round/membership.h"
 
 static bool is_train_round(const struct member *m)
 {
@@ -89,7 +90,7 @@ static const char *item_code(struct member *m, const json_t *document)
         return m->previous ? challenge_code(m, payload) : "";
     if (!strcmp(type, "equivocation"))
         return "ok";
-    return record_membership_code(m->rules, m->previous, type, payload);
+    return membership_code(m->rules, m->previous, type, payload);
 }
 
 bool member_rule_requests(struct member *m)
@@ -167,7 +168,7 @@ static size_t count_held(struct member *m, const char *type, const char *role)
         if (mine && !strcmp(type, "contribution"))
             mine = value_integer(payload, "round") == m->round && value_find(m->parts, "did", value_text(payload, "signer"));
         else if (mine)
-            mine = !strcmp(record_membership_code(m->rules, m->previous, type, payload), "ok");
+            mine = !strcmp(membership_code(m->rules, m->previous, type, payload), "ok");
         if (mine)
             json_object_set_new(signers, value_text(payload, "signer"), json_true());
     }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/round/membership.h"
+
 /* ---- documents ------------------------------------------------------------------------------------------------------ */
 
 static void statement_key(char key[192], const char *type, int64_t view, const char *phase, const char *did)
@@ -107,7 +109,7 @@ static void take_item(struct member *m, json_t *document)
         return;
     }
     bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");
-    if (enrols && strcmp(record_membership_code(m->rules, m->previous, type, payload), "ok"))
+    if (enrols && strcmp(membership_code(m->rules, m->previous, type, payload), "ok"))
         return; /* from anyone in the world: not worth memory */
     if (!enrols && (!knows_signer(m, did) || (strcmp(type, "challenge") && strcmp(type, "equivocation"))))
         return;

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "native/base/buffer.h"
-#include "runtime/crypto/account.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/fold.h"
+#include "runtime/round/grace.h"
+#include "runtime/round/membership.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/received.h"
 #include "runtime/round/seed.h"
@@ -360,68 +361,17 @@ static void settle(struct making *m)
     json_object_set_new(m->record, "unsettled", left);
 }
 
-static void count_absence(struct making *m, json_t *members, const json_t *contributions)
-{
-    for (size_t i = json_array_size(members); i-- > 0;) {
-        json_t *member = json_array_get(members, i);
-        if (!value_is(member, "role", "trainer") || m->round < 1 || m->round > m->rules->rounds)
-            continue;
-        bool present = value_find(contributions, "did", value_text(member, "did")) ||
-                       !json_array_size(json_object_get(value_find(m->parts, "did", value_text(member, "did")), "shards"));
-        int64_t absent = present ? 0 : value_integer(member, "absent") + 1;
-        json_object_set_new(member, "absent", json_integer(absent));
-        if (absent >= m->rules->drop_after)
-            json_array_remove(members, i);
-    }
-}
-
-static void take_enrolment(struct making *m, json_t *members, const json_t *item, const json_t *payload)
-{
-    const char *did = value_text(payload, "signer");
-    bool trainer = value_is(payload, "role", "trainer");
-    const json_t *seat = trainer ? NULL : value_find(m->rules->panel, "did", did);
-    const char *account = value_text(seat ? seat : payload, "account");
-    size_t i, trainers = 0;
-    json_t *member, *known = value_find(members, "did", did);
-    json_array_foreach(members, i, member) trainers += value_is(member, "role", "trainer");
-    if (trainer && !known && trainers >= (size_t)m->rules->trainers_limit)
-        return;
-    json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
-                             "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
-    if (known)
-        json_object_update(known, made);
-    else
-        json_array_append(members, made);
-    json_decref(made);
-}
-
 static void set_members(struct making *m, const json_t *contributions)
 {
-    json_t *before = json_object_get(m->in->previous, "members"), *members = before ? json_deep_copy(before) : json_array(),
-           *item;
-    size_t i;
-    count_absence(m, members, contributions);
-    for (int leaves = 1; leaves >= 0; leaves--) {
-        json_array_foreach(m->tally.items, i, item)
-        {
-            const char *type;
-            const json_t *payload = payload_of(m, item, &type);
-            if (!value_is(item, "code", "ok") || strcmp(record_membership_code(m->rules, m->in->previous, type, payload), "ok"))
-                continue;
-            if (leaves && !strcmp(type, "leave")) {
-                for (size_t k = json_array_size(members); k-- > 0;)
-                    if (value_is(json_array_get(members, k), "did", value_text(payload, "signer")))
-                        json_array_remove(members, k);
-            } else if (!leaves && !strcmp(type, "enrolment")) {
-                take_enrolment(m, members, item, payload);
-            }
-        }
-    }
-    for (size_t k = json_array_size(members); k-- > 0;)
-        if (value_find(m->convicted, "did", value_text(json_array_get(members, k), "did")))
-            json_array_remove(members, k);
-    value_sort(members, "did");
-    json_object_set_new(m->record, "members", members);
+    const struct membership_change change = { .rules = m->rules,
+                                              .previous = m->in->previous,
+                                              .round = m->round,
+                                              .items = json_object_get(m->record, "items"),
+                                              .documents = m->in->documents,
+                                              .parts = m->parts,
+                                              .contributions = contributions,
+                                              .convicted = m->convicted };
+    json_object_set_new(m->record, "members", membership_after(&change));
 }
 
 static void set_unreturned(struct making *m, const json_t *contributions)
@@ -438,49 +388,6 @@ static void set_unreturned(struct making *m, const json_t *contributions)
             json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
     }
     json_object_set_new(m->record, "unreturned", list);
-}
-
-/* clamp(median + factor * MAD) of the arrivals of the last three train records; lower medians. */
-static int64_t grace_of(const struct rules *rules, const json_t *arrivals)
-{
-    size_t count = 0, i, k;
-    json_t *list, *ms;
-    json_array_foreach((json_t *)arrivals, i, list) count += json_array_size(list);
-    if (!count)
-        return rules->grace_max_ms;
-    int64_t *all = calloc(count, sizeof *all);
-    if (!all)
-        abort();
-    count = 0;
-    json_array_foreach((json_t *)arrivals, i, list) json_array_foreach(list, k, ms) all[count++] = json_integer_value(ms);
-    int64_t median = value_smallest(all, count, (count + 1) / 2);
-    for (i = 0; i < count; i++)
-        all[i] = all[i] < median ? median - all[i] : all[i] - median;
-    int64_t spread = value_smallest(all, count, (count + 1) / 2);
-    free(all);
-    __int128 grace = median + (__int128)spread * rules->grace_factor / RULES_UNIT;
-    if (grace < rules->grace_min_ms)
-        return rules->grace_min_ms;
-    return grace > rules->grace_max_ms ? rules->grace_max_ms : (int64_t)grace;
-}
-
-static void set_grace(struct making *m, const json_t *contributions)
-{
-    json_t *before = json_object_get(m->in->previous, "arrivals"), *arrivals = before ? json_deep_copy(before) : json_array();
-    if (value_is(m->record, "kind", "train")) {
-        json_t *now = json_array(), *item;
-        size_t i;
-        json_array_foreach((json_t *)contributions, i, item)
-        {
-            if (value_is(item, "code", "ok"))
-                json_array_append(now, json_object_get(item, "arrival"));
-        }
-        json_array_append_new(arrivals, now);
-        if (json_array_size(arrivals) > 3)
-            json_array_remove(arrivals, 0);
-    }
-    json_object_set_new(m->record, "grace_ms", json_integer(grace_of(m->rules, arrivals)));
-    json_object_set_new(m->record, "arrivals", arrivals);
 }
 
 /* What does not depend on the items. */
@@ -564,7 +471,9 @@ static bool make(struct making *m)
     settle(m);
     set_members(m, contributions);
     set_unreturned(m, contributions);
-    set_grace(m, contributions);
+    json_t *arrivals = grace_arrivals(m->in->previous, value_is(m->record, "kind", "train") ? contributions : NULL);
+    json_object_set_new(m->record, "grace_ms", json_integer(grace_of(m->rules, arrivals)));
+    json_object_set_new(m->record, "arrivals", arrivals);
     json_object_set_new(m->record, "correct", json_integer(m->correct));
     json_object_set(m->record, "convicted", m->convicted);
     json_object_set(m->record, "barred", m->barred);
@@ -582,32 +491,6 @@ enum record_outcome record_of(const struct record_input *input, json_t **out, st
     }
     end(&m);
     return outcome;
-}
-
-const char *record_membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload)
-{
-    const char *did = value_text(payload, "signer");
-    struct address account;
-    if (!value_is(payload, "run", rules->run))
-        return "run";
-    if (value_find(json_object_get(previous, "convicted"), "did", did))
-        return "convicted";
-    const json_t *known = value_find(json_object_get(previous, "members"), "did", did);
-    if (!strcmp(type, "leave"))
-        return known ? "ok" : "not_enrolled";
-    if (strcmp(type, "enrolment"))
-        return "type";
-    if (known && !value_is(known, "role", value_text(payload, "role")))
-        return "role";
-    if (value_is(payload, "role", "syncer"))
-        return value_find(rules->panel, "did", did) ? "ok" : "panel";
-    if (!value_is(payload, "role", "trainer"))
-        return "role";
-    if (value_find(rules->panel, "did", did))
-        return "panel";
-    if (rules->allowed && !value_lists(rules->allowed, did))
-        return "admission";
-    return address_parse(value_text(payload, "account"), &account) && !address_is_zero(account) ? "ok" : "account";
 }
 
 const json_t *record_find_contribution(const json_t *record, const char *cid, const char **did)

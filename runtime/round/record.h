@@ -14,7 +14,7 @@
  *       items: [ { cid, type, did, code } ],                                 enrolments, leaves, challenges, equivocations
  *       plan, aggregate, outer, state, telemetry,
  *       members: [ { did, role, account, enrolment, absent } ],              who is counted from the next round on; ascending by did
- *       unreturned: [ shard ], arrivals: [ [ ms ] ], grace_ms,               last three train rounds; window of round r+1
+ *       unreturned: [ shard ], arrivals: [ [ ms ] ], grace_ms,               grace.h: of the last three train rounds; window of round r+1
  *       unsettled: [ { round, kind, settled, outer, state, plan,             roots before the round, corrected ones
  *                      contributions: [ { did, cid, weight, account } ], syncers: [ { did, account } ] } ],
  *       correct,                                                             earliest round still to be folded again, 0: none
@@ -51,10 +51,6 @@ enum record_outcome {
 
 /* `*out` is a new reference: the record, or what is needed. */
 enum record_outcome record_of(const struct record_input *input, json_t **out, struct error *err);
-
-/* Why an enrolment or leave may not be taken after record r-1 ("ok" when it may): "run", "role", "panel", "admission",
- * "convicted", "account", "not_enrolled". Pure, used by members when they list it and by record_of. */
-const char *record_membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
 
 /* The open entry that holds this contribution, or NULL; then *did is who made it (borrowed). */
 const json_t *record_find_contribution(const json_t *record, const char *cid, const char **did);

@@ -1,0 +1,107 @@
+#include "runtime/round/membership.h"
+
+#include <string.h>
+
+#include "runtime/crypto/account.h"
+#include "runtime/round/value.h"
+
+static void remove_member(json_t *members, const char *did)
+{
+    for (size_t i = json_array_size(members); i-- > 0;)
+        if (value_is(json_array_get(members, i), "did", did))
+            json_array_remove(members, i);
+}
+
+static void count_absence(const struct membership_change *c, json_t *members)
+{
+    if (c->round < 1 || c->round > c->rules->rounds)
+        return;
+    for (size_t i = json_array_size(members); i-- > 0;) {
+        json_t *member = json_array_get(members, i);
+        const char *did = value_text(member, "did");
+        if (!value_is(member, "role", "trainer"))
+            continue;
+        bool present = value_find(c->contributions, "did", did) ||
+                       !json_array_size(json_object_get(value_find(c->parts, "did", did), "shards"));
+        int64_t absent = present ? 0 : value_integer(member, "absent") + 1;
+        json_object_set_new(member, "absent", json_integer(absent));
+        if (absent >= c->rules->drop_after)
+            json_array_remove(members, i);
+    }
+}
+
+static void take_enrolment(const struct rules *rules, json_t *members, const json_t *item, const json_t *payload)
+{
+    const char *did = value_text(payload, "signer");
+    bool trainer = value_is(payload, "role", "trainer");
+    const json_t *seat = trainer ? NULL : value_find(rules->panel, "did", did);
+    const char *account = value_text(seat ? seat : payload, "account");
+    size_t i, trainers = 0;
+    json_t *member, *known = value_find(members, "did", did);
+    json_array_foreach(members, i, member) trainers += value_is(member, "role", "trainer");
+    if (trainer && !known && trainers >= (size_t)rules->trainers_limit)
+        return;
+    json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
+                             "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
+    if (known)
+        json_object_update(known, made);
+    else
+        json_array_append(members, made);
+    json_decref(made);
+}
+
+/* Takes the items of one type. */
+static void take_items(const struct membership_change *c, json_t *members, const char *type)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)c->items, i, item)
+    {
+        const json_t *payload = json_object_get(json_object_get(c->documents, value_text(item, "cid")), "payload");
+        if (!value_is(item, "type", type) || !value_is(item, "code", "ok") ||
+            strcmp(membership_code(c->rules, c->previous, type, payload), "ok"))
+            continue;
+        if (!strcmp(type, "leave"))
+            remove_member(members, value_text(payload, "signer"));
+        else
+            take_enrolment(c->rules, members, item, payload);
+    }
+}
+
+json_t *membership_after(const struct membership_change *c)
+{
+    json_t *before = json_object_get(c->previous, "members"), *members = before ? json_deep_copy(before) : json_array(), *one;
+    size_t i;
+    count_absence(c, members);
+    take_items(c, members, "leave");
+    take_items(c, members, "enrolment");
+    json_array_foreach((json_t *)c->convicted, i, one) remove_member(members, value_text(one, "did"));
+    value_sort(members, "did");
+    return members;
+}
+
+const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload)
+{
+    const char *did = value_text(payload, "signer");
+    struct address account;
+    if (!value_is(payload, "run", rules->run))
+        return "run";
+    if (value_find(json_object_get(previous, "convicted"), "did", did))
+        return "convicted";
+    const json_t *known = value_find(json_object_get(previous, "members"), "did", did);
+    if (!strcmp(type, "leave"))
+        return known ? "ok" : "not_enrolled";
+    if (strcmp(type, "enrolment"))
+        return "type";
+    if (known && !value_is(known, "role", value_text(payload, "role")))
+        return "role";
+    if (value_is(payload, "role", "syncer"))
+        return value_find(rules->panel, "did", did) ? "ok" : "panel";
+    if (!value_is(payload, "role", "trainer"))
+        return "role";
+    if (value_find(rules->panel, "did", did))
+        return "panel";
+    if (rules->allowed && !value_lists(rules->allowed, did))
+        return "admission";
+    return address_parse(value_text(payload, "account"), &account) && !address_is_zero(account) ? "ok" : "account";
+}

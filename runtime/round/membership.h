@@ -1,0 +1,35 @@
+/* membership.h - who is counted in a run, from one record to the next.
+ *
+ *     members of record r-1
+ *       - trainers absent for drop_after rounds     absent: had shards and sent nothing at all
+ *       - those who leave                           `leave` taken by the record
+ *       + those who enrol                           a seat of the panel as syncer, anyone admitted as trainer, up to the limit
+ *       - the convicted
+ *     = members of record r, ascending by DID
+ */
+#ifndef RONDO_ROUND_MEMBERSHIP_H
+#define RONDO_ROUND_MEMBERSHIP_H
+
+#include <jansson.h>
+
+#include "runtime/round/rules.h"
+
+struct membership_change {
+    const struct rules *rules;
+    const json_t *previous; /* record r-1; NULL for round 0 */
+    int64_t round;
+    const json_t *items;         /* record r: enrolments and leaves, with others */
+    const json_t *documents;     /* cid -> { type, payload } */
+    const json_t *parts;         /* assignment of round r; empty where nothing is trained */
+    const json_t *contributions; /* record r: all that came, also the refused */
+    const json_t *convicted;
+};
+
+/* The `members` of record r. New reference. */
+json_t *membership_after(const struct membership_change *change);
+
+/* Why an enrolment or leave may not be taken after record r-1 ("ok" when it may): "run", "role", "panel", "admission",
+ * "convicted", "account", "not_enrolled". Pure, used by members when they list it and by record_of. */
+const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
+
+#endif
