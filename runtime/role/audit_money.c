@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/role/audit_internal.h"
+#include "runtime/role/terms.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/value.h"
 
@@ -39,23 +40,6 @@ static const json_t *payout_in(const struct audit *u, int64_t round)
         }
     }
     return NULL;
-}
-
-static int by_address(const void *a, const void *b)
-{
-    return address_compare(*(const struct address *)a, *(const struct address *)b);
-}
-
-static bool fits_spec(const struct run_spec *spec, const struct ledger_escrow *e)
-{
-    struct address panel[SPEC_PANEL];
-    size_t count = spec->committee.panel_count;
-
-    for (size_t i = 0; i < count; i++)
-        panel[i] = spec->committee.panel[i].account;
-    qsort(panel, count, sizeof *panel, by_address);
-    return e->amount == spec->payment.per_round && e->threshold == spec->committee.release_threshold && e->panel_count == count &&
-           memcmp(e->panel, panel, count * sizeof *panel) == 0;
 }
 
 /* The release names record r, the payout's root and total. */
@@ -140,7 +124,7 @@ static bool check_escrow(struct paying *p)
     struct error fault = { 0 };
     bool due = p->payout && json_array_size(json_object_get(p->payout, "payees")) > 0;
 
-    if (!fits_spec(&p->u->a.course.spec, &p->escrow)) {
+    if (!terms_met(&p->u->a.course.spec, &p->escrow)) {
         error_set(&fault, ERROR_MISMATCH, NULL, "amount, panel or threshold are not those of the spec");
         return find(p, &fault);
     }

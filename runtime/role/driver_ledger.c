@@ -5,6 +5,7 @@
 #include "native/base/hex.h"
 #include "runtime/ledger/transaction.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/terms.h"
 #include "runtime/round/payout.h"
 
 enum { RELEASE_RETRY_MS = 2000, RELEASE_TURN_MS = 300 };
@@ -62,22 +63,9 @@ struct funding {
 
 static void funding_ask(struct funding *f);
 
-static int by_address(const void *a, const void *b)
-{
-    return address_compare(*(const struct address *)a, *(const struct address *)b);
-}
-
 static bool escrow_fits(const struct driver *d, const struct ledger_escrow *e)
 {
-    const struct run_spec *spec = &d->course->spec;
-    struct address panel[SPEC_PANEL];
-    size_t count = spec->committee.panel_count;
-
-    for (size_t i = 0; i < count; i++)
-        panel[i] = spec->committee.panel[i].account;
-    qsort(panel, count, sizeof *panel, by_address);
-    return e->amount == spec->payment.per_round && e->threshold == spec->committee.release_threshold && e->panel_count == count &&
-           memcmp(e->panel, panel, count * sizeof *panel) == 0 && e->status == LEDGER_FUNDED;
+    return e->status == LEDGER_FUNDED && terms_met(&d->course->spec, e);
 }
 
 static void funding_end(struct funding *f)

@@ -6,6 +6,7 @@
 #include "runtime/ledger/client.h"
 #include "runtime/ledger/transaction.h"
 #include "runtime/role/sponsor.h"
+#include "runtime/role/terms.h"
 
 /* One question at a time: status, then for each round its escrow, and where there is none the nonce and a creation. */
 struct funding {
@@ -33,11 +34,6 @@ static void stop(struct funding *f, const struct error *fault)
     f->ledger = NULL;
 }
 
-static int by_address(const void *a, const void *b)
-{
-    return address_compare(*(const struct address *)a, *(const struct address *)b);
-}
-
 static bool create_transaction(struct funding *f, uint64_t nonce, struct buffer *bytes, struct error *err)
 {
     const struct run_spec *spec = f->spec;
@@ -48,10 +44,7 @@ static bool create_transaction(struct funding *f, uint64_t nonce, struct buffer 
     t.create.round = f->round;
     t.create.amount = spec->payment.per_round;
     t.create.threshold = spec->committee.release_threshold;
-    t.create.panel_count = (uint32_t)spec->committee.panel_count;
-    for (size_t i = 0; i < spec->committee.panel_count; i++)
-        t.create.panel[i] = spec->committee.panel[i].account;
-    qsort(t.create.panel, t.create.panel_count, sizeof *t.create.panel, by_address);
+    t.create.panel_count = (uint32_t)terms_panel(spec, t.create.panel);
     t.create.expiry =
         f->status.time + ((uint64_t)f->round + spec->payment.expiry_rounds) * (uint64_t)((spec->quorum.round_ms + 999) / 1000);
     snprintf(note, sizeof note, "create/%u", f->round);

@@ -1,0 +1,28 @@
+#include "runtime/role/terms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_address(const void *a, const void *b)
+{
+    return address_compare(*(const struct address *)a, *(const struct address *)b);
+}
+
+size_t terms_panel(const struct run_spec *spec, struct address panel[SPEC_PANEL])
+{
+    size_t count = spec->committee.panel_count;
+
+    for (size_t i = 0; i < count; i++)
+        panel[i] = spec->committee.panel[i].account;
+    qsort(panel, count, sizeof *panel, by_address);
+    return count;
+}
+
+bool terms_met(const struct run_spec *spec, const struct ledger_escrow *e)
+{
+    struct address panel[SPEC_PANEL];
+    size_t count = terms_panel(spec, panel);
+
+    return e->amount == spec->payment.per_round && e->threshold == spec->committee.release_threshold && e->panel_count == count &&
+           memcmp(e->panel, panel, count * sizeof *panel) == 0;
+}
