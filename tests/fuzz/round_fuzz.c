@@ -1,10 +1,11 @@
-/* A member that is sent any JSON at all, as if every signature in it were valid; and step logs of any bytes. */
+/* A member and a trainer that are sent any JSON at all, as if every signature in it were valid; and step logs of any bytes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "native/base/json.h"
 #include "runtime/round/member.h"
 #include "runtime/round/step_log.h"
+#include "runtime/round/trainer.h"
 #include "runtime/round/value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -39,31 +40,45 @@ static json_t *fuzz_spec(void)
                      "expiry_rounds", 9, "limits", "trainers", 4);
 }
 
-static void step(struct member *member, enum event_kind kind, int64_t now, json_t *body)
+/* Either `member` or `trainer`. */
+static void step(struct member *member, struct trainer *trainer, enum event_kind kind, int64_t now, json_t *body)
 {
     struct event event = { .kind = kind, .now = now, .body = body };
     struct actions actions = { 0 };
-    member_step(member, &event, &actions);
+    if (member)
+        member_step(member, &event, &actions);
+    else
+        trainer_step(trainer, &event, &actions);
     actions_free(&actions);
     json_decref(body);
 }
 
+static void send(struct member *member, struct trainer *trainer, json_t *message)
+{
+    step(member, trainer, EVENT_FUNDED, 1, json_pack("{si}", "time", 1));
+    for (int64_t now = 2; now < 40; now += 6) {
+        step(member, trainer, EVENT_MESSAGE, now, json_incref(message));
+        step(member, trainer, EVENT_TIME, now + 5, json_object());
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
+    const struct signing signing = { .sign = fuzz_sign, .open = fuzz_open };
     struct step_log log;
     struct rules rules;
     if (step_log_decode(bytes, size, &log, NULL))
         step_log_free(&log);
     json_t *message = json_read((const char *)bytes, size, 1 << 16, NULL), *spec = fuzz_spec();
     if (message && rules_read(&rules, spec, "r", NULL)) {
-        struct member_start start = { .rules = &rules, .did = "s0", .signing = { .sign = fuzz_sign, .open = fuzz_open } };
-        struct member *member = member_new(&start, NULL);
-        step(member, EVENT_FUNDED, 1, json_pack("{si}", "time", 1));
-        for (int64_t now = 2; now < 40; now += 6) {
-            step(member, EVENT_MESSAGE, now, json_incref(message));
-            step(member, EVENT_TIME, now + 5, json_object());
-        }
+        struct member_start member_start = { .rules = &rules, .did = "s0", .signing = signing };
+        struct trainer_start trainer_start = { .rules = &rules, .did = "t0", .signing = signing };
+        struct member *member = member_new(&member_start, NULL);
+        struct trainer *trainer = trainer_new(&trainer_start, NULL);
+        send(member, NULL, message);
+        send(NULL, trainer, message);
         member_free(member);
+        trainer_free(trainer);
         rules_free(&rules);
     }
     json_decref(spec);
