@@ -1,5 +1,6 @@
 #!/bin/sh
 # run.sh: runs the tests of an existing build and counts them. usage: sh tests/run.sh [--all] [BUILD]
+# Its last line is "N passed, N failed, N skipped", however it ends.
 set -u
 cd "$(dirname "$0")/.."
 all=
@@ -7,12 +8,23 @@ build=build
 for word in "$@"; do
     case $word in
     --all) all=1 ;;
+    -*) echo "unknown option $word; usage: sh tests/run.sh [--all] [BUILD]" >&2 && exit 2 ;;
     *) build=$word ;;
     esac
 done
 passed=0 failed=0 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) || exit 4
+finish() {
+    rm -f "$log"
+    echo "$passed passed, $failed failed, $skipped skipped"
+}
+interrupted() {
+    failed=$((failed + 1))
+    echo "FAILED  interrupted"
+    exit 1
+}
+trap finish EXIT
+trap interrupted HUP INT TERM
 
 # add NAME PASSED FAILED SKIPPED: adds up, shows the output of what failed.
 add() {
@@ -35,10 +47,11 @@ unit() {
     [ "$status" -ne 0 ] || bad=0
     add "$(basename "$1")" "$(lines '^\[       OK \]')" "$bad" "$(lines '^\[  SKIPPED \] [a-z]')"
 }
-# A shell test: exit 0 passed, 77 skipped, else failed.
+# A shell test that may take so many seconds: exit 0 passed, 77 skipped, else failed.
 script() {
-    status=0
-    timeout 1200 sh "$@" >"$log" 2>&1 || status=$?
+    status=0 limit=$1
+    shift
+    timeout "$limit" sh "$@" >"$log" 2>&1 || status=$?
     case $status in
     0) add "$*" 1 0 0 ;;
     77) add "$*" 0 0 1 && tail -1 "$log" ;;
@@ -62,6 +75,11 @@ corpus() {
     if [ "$status" -eq 0 ]; then add "fuzz corpus $name" 1 0 0; else add "fuzz corpus $name" 0 1 0; fi
 }
 
+if [ ! -x "$build/rondo" ]; then
+    failed=1
+    echo "FAILED  there is no $build/rondo: sh tools/setup.sh"
+    exit 1
+fi
 export RONDO_BUILD="$PWD/$build" RONDO_BINARY="$PWD/$build" RONDO_SOURCE="$PWD"
 for test in "$build"/tests/*_test; do
     [ -x "$test" ] && unit "$test"
@@ -73,12 +91,11 @@ for test in "$build"/fuzz/*_fuzz; do
     [ -x "$test" ] && corpus "$test"
 done
 for test in tests/check/*.sh tests/end_to_end/*.sh; do
-    [ -f "$test" ] && script "$test"
+    [ -f "$test" ] && script 2400 "$test"
 done
 if [ -n "$all" ]; then
     for test in tests/long/*.sh; do
-        [ -f "$test" ] && script "$test"
+        [ -f "$test" ] && script 10800 "$test"
     done
 fi
-echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -14,6 +14,21 @@ if [ "$preset" = fuzz ]; then
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
     done
 fi
+
+# An index or a server that fails once is asked again; one that is silent is not waited for without end.
+apt() {
+    apt-get -q -o Acquire::Retries=3 -o Acquire::http::Timeout=60 -o Acquire::https::Timeout=60 -o DPkg::Lock::Timeout=120 "$@" >&2
+}
+install() {
+    for pause in 5 20 60 0; do
+        # shellcheck disable=SC2086
+        apt update && apt install -y --no-install-recommends $missing && return
+        [ "$pause" = 0 ] || echo "setup: the packages could not be had, trying again in $pause s" >&2
+        sleep "$pause"
+    done
+    echo "setup: the packages could not be had; see above, then run it again" >&2
+    return 1
+}
 if [ -n "$missing" ]; then
     echo "installing:$missing" >&2
     if [ "$(id -u)" != 0 ]; then
@@ -22,9 +37,7 @@ if [ -n "$missing" ]; then
     fi
     DEBIAN_FRONTEND=noninteractive
     export DEBIAN_FRONTEND
-    apt-get update -q >&2
-    # shellcheck disable=SC2086
-    apt-get install -y -q --no-install-recommends $missing >&2
+    install
 fi
 if command -v ccache >/dev/null 2>&1; then
     export CMAKE_C_COMPILER_LAUNCHER=ccache

@@ -3,5 +3,9 @@
 # usage: sh tools/test.sh [--all]            --all adds the full quickstart, TSan and long seeds
 set -eu
 cd "$(dirname "$0")/.."
-sh tools/setup.sh
+if ! sh tools/setup.sh; then
+    echo "FAILED  tools/setup.sh: nothing could be tested"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+fi
 exec sh tests/run.sh "$@"
