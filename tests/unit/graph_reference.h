@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/graph/graph.h"
+#include "native/graph/execute.h"
 
 enum { REFERENCE_NAMES = 512 };
 
 struct reference {
     const struct graph *g;
-    double **bound; /* data by node id, for inputs and parameters */
-    double **memo;  /* whole nodes, once computed */
+    double **bound;                       /* data by node id, for inputs and parameters */
+    double **memo;                        /* whole nodes, once computed */
+    const struct executor_random *random; /* NULL when the graph draws nothing */
 };
 
 static inline double reference_at(struct reference *r, uint32_t node, const uint64_t *index);
@@ -65,21 +66,19 @@ static inline double ref_gelu_tanh(double v)
     return 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
 }
 
-static double ref_slope(double (*f)(double), double v)
+static inline double ref_silu_slope(double v)
 {
-    return (f(v + 1e-5) - f(v - 1e-5)) / 2e-5;
+    const double s = ref_sigmoid(v);
+    return s * (1 + v * (1 - s));
 }
-static double ref_silu(double v)
+static inline double ref_gelu_slope(double v)
 {
-    return v * ref_sigmoid(v);
+    return 0.5 * (1 + erf(v / sqrt(2))) + v * exp(-0.5 * v * v) / sqrt(2 * M_PI);
 }
-static double ref_gelu(double v)
+static inline double ref_gelu_tanh_slope(double v)
 {
-    return 0.5 * v * (1 + erf(v / sqrt(2)));
-}
-static double ref_gelu_tanh_f(double v)
-{
-    return ref_gelu_tanh(v);
+    const double t = tanh(0.7978845608028654 * (v + 0.044715 * v * v * v));
+    return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * v * v);
 }
 
 static inline double ref_elementwise(const struct graph *g, const struct graph_node *n, double x, double y, double z)
@@ -143,17 +142,17 @@ static inline double ref_elementwise(const struct graph *g, const struct graph_n
     case OPERATOR_RELU:
         return fmax(x, 0);
     case OPERATOR_SILU:
-        return ref_silu(x);
+        return x * ref_sigmoid(x);
     case OPERATOR_GELU:
-        return ref_gelu(x);
+        return 0.5 * x * (1 + erf(x / sqrt(2)));
     case OPERATOR_GELU_TANH:
         return ref_gelu_tanh(x);
     case OPERATOR_SILU_SLOPE:
-        return ref_slope(ref_silu, x);
+        return ref_silu_slope(x);
     case OPERATOR_GELU_SLOPE:
-        return ref_slope(ref_gelu, x);
+        return ref_gelu_slope(x);
     case OPERATOR_GELU_TANH_SLOPE:
-        return ref_slope(ref_gelu_tanh_f, x);
+        return ref_gelu_tanh_slope(x);
     case OPERATOR_CLAMP:
         return x < k[0] ? k[0] : x > k[1] ? k[1] : x;
     case OPERATOR_WHERE:
@@ -346,97 +345,7 @@ static inline double ref_shape(struct reference *r, const struct graph_node *n, 
     return reference_at(r, x, at);
 }
 
-static inline double ref_rope(struct reference *r, const struct graph_node *n, const uint64_t *index)
-{
-    const struct graph_axis axis = *graph_axes(r->g, n);
-    const uint32_t *in = graph_inputs(r->g, n);
-    const int64_t *k = graph_integers(r->g, n);
-    const uint64_t width = k[0] ? (uint64_t)k[0] : axis.size, i = index[axis.name];
-    if (i >= width)
-        return reference_at(r, in[0], index);
-    REF_COPY(at, index);
-    const uint64_t pair = k[1] ? i / 2 : i % (width / 2), first = k[1] ? i % 2 == 0 : i < width / 2;
-    at[axis.name] = k[1] ? i ^ 1 : (i + width / 2) % width;
-    const double angle = reference_at(r, in[1], index) * pow(graph_numbers(r->g, n)[0], -2.0 * (double)pair / (double)width);
-    const double x = reference_at(r, in[0], index), y = reference_at(r, in[0], at), s = k[3] ? -sin(angle) : sin(angle);
-    return first ? x * cos(angle) - y * s : x * cos(angle) + y * s;
-}
-
-/* Scores of the query at `index` against every key; -inf where not allowed. */
-static inline void ref_scores(struct reference *r, const struct graph_node *n, const uint64_t *index, double *score)
-{
-    const struct graph_axis *axes = graph_axes(r->g, n);
-    const uint32_t *in = graph_inputs(r->g, n);
-    const double *v = graph_numbers(r->g, n);
-    const int64_t *flags = graph_integers(r->g, n);
-    const uint64_t i = index[axes[0].name];
-    REF_COPY(at, index);
-    for (uint64_t j = 0; j < axes[0].size; j++) {
-        double s = 0;
-        for (uint64_t d = 0; d < axes[1].size; d++) {
-            at[axes[1].name] = d;
-            at[axes[0].name] = i;
-            const double q = reference_at(r, in[0], at);
-            at[axes[0].name] = j;
-            s += q * reference_at(r, in[1], at);
-        }
-        s *= v[0];
-        if (v[1] > 0)
-            s = v[1] * tanh(s / v[1]);
-        bool allowed = !flags[0] || j <= i;
-        if (flags[1] && (i > j ? i - j : j - i) >= (uint64_t)flags[1])
-            allowed = false;
-        if (n->input_count == 4) {
-            at[axes[0].name] = i;
-            const double a = reference_at(r, in[3], at);
-            at[axes[0].name] = j;
-            allowed = allowed && a == reference_at(r, in[3], at);
-        }
-        score[j] = allowed ? s : -INFINITY;
-    }
-}
-
-static inline double ref_attention(struct reference *r, const struct graph_node *n, const uint64_t *index)
-{
-    const struct graph_axis *axes = graph_axes(r->g, n);
-    double score[256], y = 0;
-    ref_scores(r, n, index, score);
-    const double z = ref_logsumexp(score, axes[0].size);
-    REF_COPY(at, index);
-    for (uint64_t j = 0; j < axes[0].size; j++) {
-        at[axes[0].name] = j;
-        if (score[j] > -INFINITY)
-            y += exp(score[j] - z) * reference_at(r, graph_inputs(r->g, n)[2], at);
-    }
-    return y;
-}
-
-static inline double ref_rmsnorm(struct reference *r, const struct graph_node *n, const uint64_t *index)
-{
-    const uint32_t *in = graph_inputs(r->g, n);
-    const double *v = graph_numbers(r->g, n);
-    const uint64_t count = reference_product(graph_axes(r->g, n), n->axes_count);
-    REF_COPY(at, index);
-    double squares = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        reference_index(graph_axes(r->g, n), n->axes_count, i, at);
-        squares += pow(reference_at(r, in[0], at), 2);
-    }
-    return reference_at(r, in[0], index) / sqrt(squares / (double)count + v[0]) * (reference_at(r, in[1], index) + v[1]);
-}
-
-static inline double ref_logprob(struct reference *r, const struct graph_node *n, const uint64_t *index)
-{
-    const uint32_t *in = graph_inputs(r->g, n);
-    const struct graph_axis *axis = graph_axes(r->g, n);
-    double x[4096];
-    REF_COPY(at, index);
-    for (uint64_t i = 0; i < axis->size; i++) {
-        at[axis->name] = i;
-        x[i] = reference_at(r, in[0], at);
-    }
-    return x[(uint64_t)reference_at(r, in[1], index)] - ref_logsumexp(x, axis->size);
-}
+#include "tests/unit/graph_reference_layer.h"
 
 static inline double ref_cumsum(struct reference *r, const struct graph_node *n, const uint64_t *index)
 {
@@ -522,17 +431,21 @@ static inline double ref_element(struct reference *r, uint32_t node, const uint6
         return reference_at(r, in[0], index) + graph_numbers(g, n)[0] * ref_product(r, n, in[1], in[2], index);
     case OPERATOR_DIST2:
         return ref_dist2(r, n, index);
+    case OPERATOR_RESULT:
+        if (g->nodes[in[0]].op == OPERATOR_TOPK)
+            return (double)ref_order(r, graph_inputs(g, &g->nodes[in[0]])[0], graph_axes(g, &g->nodes[in[0]]),
+                                     index[graph_axes(g, &g->nodes[in[0]])[1].name], true, index, &value);
+        return ref_layer(r, in[0], (unsigned)graph_integers(g, n)[0], index);
     case OPERATOR_ROPE:
-        return ref_rope(r, n, index);
     case OPERATOR_ATTENTION:
-        return ref_attention(r, n, index);
+    case OPERATOR_ATTENTION_GRAD:
     case OPERATOR_RMSNORM:
-        return ref_rmsnorm(r, n, index);
+    case OPERATOR_RMSNORM_GRAD:
+    case OPERATOR_RMSNORM_WEIGHT_GRAD:
     case OPERATOR_TOKEN_LOGPROB:
-        return ref_logprob(r, n, index);
-    case OPERATOR_RESULT: /* of topk alone */
-        return (double)ref_order(r, graph_inputs(g, &g->nodes[in[0]])[0], graph_axes(g, &g->nodes[in[0]]),
-                                 index[graph_axes(g, &g->nodes[in[0]])[1].name], true, index, &value);
+    case OPERATOR_TOKEN_LOGPROB_GRAD:
+    case OPERATOR_DROPOUT:
+        return ref_layer(r, node, 0, index);
     default:
         return ref_shape(r, n, index);
     }

@@ -1,0 +1,304 @@
+/* Every operator of the table: the gradient that the graph builds for it, evaluated in binary64, against central differences of the
+ * operator's meaning in binary64; then the executor's binary32 against binary64. An operator without a row in `rows` fails. */
+#include "tests/unit/gradient_sites.h"
+
+/* ---- the table ---- */
+
+enum passing {
+    UNTOLD,  /* nobody wrote a row */
+    PASSES,  /* its gradient is checked */
+    SOURCE,  /* it has no operand that could carry one */
+    NONE,    /* it is zero: flat, or positions */
+    REFUSED, /* graph_backward refuses it by name */
+    AFTER,   /* only a backward pass makes it: the gradient of the builder's operator; of second order it is refused by name */
+};
+
+static const struct row {
+    enum passing passing;
+    builder *build;
+} rows[OPERATOR_CODES] = {
+    [OPERATOR_INPUT] = { SOURCE, NULL },
+    [OPERATOR_PARAMETER] = { SOURCE, NULL },
+    [OPERATOR_CONSTANT] = { SOURCE, NULL },
+    [OPERATOR_TABLE] = { SOURCE, NULL },
+    [OPERATOR_IOTA] = { SOURCE, NULL },
+    [OPERATOR_UNIFORM] = { SOURCE, NULL },
+    [OPERATOR_NORMAL] = { SOURCE, NULL },
+    [OPERATOR_ADD] = { PASSES, two_operands },
+    [OPERATOR_SUB] = { PASSES, two_operands },
+    [OPERATOR_MUL] = { PASSES, two_operands },
+    [OPERATOR_DIV] = { PASSES, two_operands },
+    [OPERATOR_POW] = { PASSES, two_operands },
+    [OPERATOR_MINIMUM] = { PASSES, two_operands },
+    [OPERATOR_MAXIMUM] = { PASSES, two_operands },
+    [OPERATOR_LT] = { NONE, compared },
+    [OPERATOR_LE] = { NONE, compared },
+    [OPERATOR_GT] = { NONE, compared },
+    [OPERATOR_GE] = { NONE, compared },
+    [OPERATOR_EQ] = { NONE, compared },
+    [OPERATOR_NE] = { NONE, compared },
+    [OPERATOR_NEG] = { PASSES, anywhere },
+    [OPERATOR_ABS] = { PASSES, anywhere },
+    [OPERATOR_SIGN] = { NONE, anywhere },
+    [OPERATOR_SQUARE] = { PASSES, anywhere },
+    [OPERATOR_SQRT] = { PASSES, positive },
+    [OPERATOR_RSQRT] = { PASSES, positive },
+    [OPERATOR_EXP] = { PASSES, anywhere },
+    [OPERATOR_LOG] = { PASSES, positive },
+    [OPERATOR_LOG1P] = { PASSES, positive },
+    [OPERATOR_LOG1MEXP] = { PASSES, negative },
+    [OPERATOR_TANH] = { PASSES, anywhere },
+    [OPERATOR_SIGMOID] = { PASSES, anywhere },
+    [OPERATOR_LOGSIGMOID] = { PASSES, anywhere },
+    [OPERATOR_SOFTPLUS] = { PASSES, anywhere },
+    [OPERATOR_RELU] = { PASSES, anywhere },
+    [OPERATOR_SILU] = { PASSES, anywhere },
+    [OPERATOR_GELU] = { PASSES, anywhere },
+    [OPERATOR_GELU_TANH] = { PASSES, anywhere },
+    [OPERATOR_CLAMP] = { PASSES, clamp },
+    [OPERATOR_WHERE] = { PASSES, where },
+    [OPERATOR_CAST] = { PASSES, cast },
+    [OPERATOR_SUM] = { PASSES, reduction },
+    [OPERATOR_MEAN] = { PASSES, reduction },
+    [OPERATOR_MAX] = { PASSES, reduction },
+    [OPERATOR_MIN] = { PASSES, reduction },
+    [OPERATOR_NORM] = { PASSES, reduction },
+    [OPERATOR_MEDIAN] = { REFUSED, median },
+    [OPERATOR_LOGSUMEXP] = { PASSES, reduction },
+    [OPERATOR_SOFTMAX] = { PASSES, reduction },
+    [OPERATOR_LOG_SOFTMAX] = { PASSES, reduction },
+    [OPERATOR_ARGMAX] = { NONE, placed },
+    [OPERATOR_SORT] = { PASSES, one_axis },
+    [OPERATOR_RANK] = { NONE, placed },
+    [OPERATOR_TOPK] = { PASSES, topk },
+    [OPERATOR_CUMSUM] = { PASSES, cumsum },
+    [OPERATOR_SHIFT] = { PASSES, moved },
+    [OPERATOR_TRIM] = { PASSES, moved },
+    [OPERATOR_PAD] = { PASSES, moved },
+    [OPERATOR_AT] = { PASSES, moved },
+    [OPERATOR_GATHER] = { PASSES, gathered },
+    [OPERATOR_SCATTER] = { PASSES, scattered },
+    [OPERATOR_ONE_HOT] = { NONE, placed },
+    [OPERATOR_CONCAT] = { PASSES, concat },
+    [OPERATOR_DOT] = { PASSES, product },
+    [OPERATOR_DOT_ONTO] = { PASSES, product },
+    [OPERATOR_LOW_RANK] = { PASSES, product },
+    [OPERATOR_DIST2] = { REFUSED, distance },
+    [OPERATOR_FACTOR] = { REFUSED, factored },
+    [OPERATOR_RENAME] = { PASSES, shaped },
+    [OPERATOR_SPLIT] = { PASSES, shaped },
+    [OPERATOR_MERGE] = { PASSES, shaped },
+    [OPERATOR_EXPAND] = { PASSES, shaped },
+    [OPERATOR_TRANSPOSE] = { PASSES, shaped },
+    [OPERATOR_DETACH] = { NONE, anywhere },
+    [OPERATOR_RMSNORM] = { PASSES, rms },
+    [OPERATOR_ROPE] = { PASSES, turned },
+    [OPERATOR_ATTENTION] = { PASSES, attended },
+    [OPERATOR_TOKEN_LOGPROB] = { PASSES, logprob },
+    [OPERATOR_DROPOUT] = { PASSES, dropped },
+    [OPERATOR_RESULT] = { REFUSED, further },
+    [OPERATOR_SILU_SLOPE] = { AFTER, slope_of },
+    [OPERATOR_GELU_SLOPE] = { AFTER, slope_of },
+    [OPERATOR_GELU_TANH_SLOPE] = { AFTER, slope_of },
+    [OPERATOR_RMSNORM_GRAD] = { AFTER, rms },
+    [OPERATOR_RMSNORM_WEIGHT_GRAD] = { AFTER, rms_weight },
+    [OPERATOR_ATTENTION_GRAD] = { AFTER, attended },
+    [OPERATOR_TOKEN_LOGPROB_GRAD] = { AFTER, logprob },
+};
+
+/* ---- checks ---- */
+
+static bool one_is_there(uint32_t from, enum operator_code op)
+{
+    for (uint32_t i = from; i < g->node_count; i++)
+        if (g->nodes[i].op == op)
+            return true;
+    return false;
+}
+
+static unsigned wanted(const struct site *s)
+{
+    unsigned count = 0;
+    while (s->by[count] != GRAPH_NONE)
+        count++;
+    return count;
+}
+
+/* A tensor of the axes of y, to weigh its elements with: the gradient of the loss sum of c y. */
+static uint32_t cotangent(uint32_t y)
+{
+    char axes[GRAPH_SHOW];
+    uint32_t node;
+    graph_show(g, y, axes, sizeof axes);
+    axes[strlen(axes) - 1] = 0;
+    return checked(graph_input(g, "cotangent", (enum tensor_type)g->nodes[y].type, axes + 1, &node, &err), &node);
+}
+
+static double weighed(struct reference *r, uint32_t y, uint32_t c)
+{
+    double sum = 0;
+    reference_forget(r);
+    const double *all = reference_node(r, y);
+    for (uint64_t i = 0; i < g->nodes[y].values; i++)
+        if (isfinite(all[i])) /* the greatest of nothing has no slope */
+            sum += all[i] * r->bound[c][i];
+    return sum;
+}
+
+/* By differences of fourth order. */
+static double difference(struct reference *r, uint32_t y, uint32_t c, double *at)
+{
+    const double keep = *at, h = 1e-4;
+    double sum = 0;
+    static const double factor[4] = { 1, -8, 8, -1 }, place[4] = { -2, -1, 1, 2 };
+    for (unsigned i = 0; i < 4; i++) {
+        *at = keep + place[i] * h;
+        sum += factor[i] * weighed(r, y, c);
+    }
+    *at = keep;
+    return sum / (12 * h);
+}
+
+static void check_site(enum operator_code op, unsigned way, const struct site *s)
+{
+    uint32_t gradient[4];
+    char name[64];
+    const unsigned count = wanted(s);
+    const uint32_t c = cotangent(s->y);
+    if (!graph_backward_from(g, s->y, c, s->by, count, gradient, &err))
+        fail_msg("%s: %s", operator_table[op].name, err.message);
+    for (unsigned i = 0; i < count; i++) {
+        sprintf(name, "d%u", i);
+        output(name, gradient[i]);
+    }
+    struct data d = data_new();
+    struct reference r = { g, d.exact, calloc(g->node_count + 1, sizeof(double *)), &no_seed };
+    run(NULL, &d);
+    for (unsigned i = 0; i < count; i++) {
+        const struct graph_node *n = &g->nodes[s->by[i]], *dn = &g->nodes[gradient[i]];
+        double *exact = malloc(n->values * sizeof *exact);
+        assert_int_equal(dn->values, n->values);
+        reference_forget(&r); /* what differences left behind */
+        memcpy(exact, reference_node(&r, gradient[i]), n->values * sizeof *exact);
+        sprintf(name, "%s, way %u, operand %u", operator_table[op].name, way, i);
+        for (uint64_t k = 0; k < n->values; k++) {
+            assert_close(exact[k], difference(&r, s->y, c, &d.exact[s->by[i]][k]), 1e-7, name, k);
+            assert_close(value(dn, d.outputs[i], k), exact[k], dn->type == TENSOR_F64 ? 1e-12 : 2e-5, name, k);
+        }
+        free(exact);
+    }
+    reference_forget(&r);
+    free(r.memo);
+    data_free(&d);
+}
+
+static void check_ways(enum operator_code op, const struct row *row)
+{
+    for (unsigned turn = 0; turn < 2; turn++) {
+        real = turn ? TENSOR_F64 : TENSOR_F32;
+        if (turn && !(operator_table[op].flags & OPERATOR_F64))
+            continue;
+        struct site s;
+        for (unsigned way = 0; row->build(op, way, &s); way++) {
+            seed = 3 + way;
+            check_site(op, way, &s);
+            done(NULL);
+            fresh(NULL);
+        }
+        done(NULL); /* what the last try left */
+        fresh(NULL);
+    }
+    real = TENSOR_F32;
+}
+
+static void check_none(enum operator_code op, const struct row *row)
+{
+    struct site s;
+    uint32_t gradient[4];
+    assert_true(row->build(op, 0, &s));
+    if (!graph_backward_from(g, s.y, cotangent(s.y), s.by, wanted(&s), gradient, &err))
+        fail_msg("%s: %s", operator_table[op].name, err.message);
+    for (unsigned i = 0; i < wanted(&s); i++) {
+        char name[8];
+        sprintf(name, "d%u", i);
+        output(name, gradient[i]);
+    }
+    struct data d = data_new();
+    run(NULL, &d);
+    for (unsigned i = 0; i < wanted(&s); i++)
+        for (uint64_t k = 0; k < g->nodes[gradient[i]].values; k++)
+            assert_true(value(&g->nodes[gradient[i]], d.outputs[i], k) == 0);
+    data_free(&d);
+}
+
+/* The message starts with the operator's name. */
+static void check_refused(enum operator_code op, const struct row *row, bool twice)
+{
+    struct site s;
+    uint32_t gradient[4];
+    char name[64];
+    assert_true(row->build(op, 0, &s));
+    const uint32_t from = g->node_count;
+    if (twice) {
+        if (!graph_backward(g, s.y, s.by, 1, gradient, &err))
+            fail_msg("%s: %s", operator_table[op].name, err.message);
+        if (!one_is_there(from, op))
+            fail_msg("%s: the gradient is made without it", operator_table[op].name);
+        s.y = gradient[0];
+    }
+    assert_false(graph_backward(g, s.y, s.by, 1, gradient, &err));
+    sprintf(name, "%s: ", operator_table[op].name);
+    if (err.code != ERROR_UNSUPPORTED || strncmp(err.message, name, strlen(name)) != 0)
+        fail_msg("%s is refused by \"%s\"", operator_table[op].name, err.message);
+}
+
+static void test_every_operator_has_the_gradient_of_its_meaning_or_is_refused_by_name(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < OPERATOR_CODES; i++) {
+        const enum operator_code op = (enum operator_code)i;
+        const struct row *row = &rows[i];
+        const unsigned flags = operator_table[i].flags;
+        if (row->passing == UNTOLD)
+            fail_msg("operator %s has no row in gradient_test.c", operator_table[i].name);
+        assert_int_equal(row->passing == SOURCE, (flags & OPERATOR_SOURCE) != 0);
+        assert_int_equal(row->passing == NONE, (flags & (OPERATOR_FLAT | OPERATOR_COMPARE)) != 0);
+        if (row->passing == PASSES)
+            check_ways(op, row);
+        else if (row->passing == NONE)
+            check_none(op, row);
+        else if (row->passing != SOURCE)
+            check_refused(op, row, row->passing == AFTER);
+        done(NULL);
+        fresh(NULL);
+    }
+}
+
+/* What chooses or weighs carries no gradient, and says so. */
+static void test_weights_masks_and_decays_are_refused_by_name(void **state)
+{
+    (void)state;
+    uint32_t gradient;
+    const uint32_t x = input("x", "a=2 b=3"), w = input("w", "b=3");
+    const struct {
+        uint32_t y;
+        const char *message;
+    } cases[] = {
+        { over(OPERATOR_SUM, x, w, GRAPH_NONE, "b"), "sum: a weight carries no gradient" },
+        { over(OPERATOR_SOFTMAX, x, w, GRAPH_NONE, "b"), "softmax: a mask carries no gradient" },
+        { FULL(OPERATOR_CUMSUM, "b", ((struct extra){ NUMBERS(0), INTEGERS(0) }), x, w), "cumsum: a decay carries no gradient" },
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_false(graph_backward(g, cases[i].y, &w, 1, &gradient, &err));
+        assert_string_equal(err.message, cases[i].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_every_operator_has_the_gradient_of_its_meaning_or_is_refused_by_name, fresh, done),
+        cmocka_unit_test_setup_teardown(test_weights_masks_and_decays_are_refused_by_name, fresh, done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
