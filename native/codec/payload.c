@@ -5,9 +5,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/codec/quantise.h"
+#include "native/codec/topk.h"
 
 static const char MAGIC[4] = { 'R', 'N', 'D', 'P' };
+
+enum { KIND_ALL, KIND_TOPK };
+
+/* Codecs ----------------------------------------------------------------------------------------------------------------- */
+
+static struct topk topk_of(const struct payload_header *header)
+{
+    return (struct topk){ .keep = header->keep, .of = header->of, .bits = header->bits };
+}
+
+static bool is_topk(const struct payload_header *header)
+{
+    return header->keep != 0 || header->of != 0;
+}
+
+static bool check_codec(const struct payload_header *header, struct error *err)
+{
+    const struct topk topk = topk_of(header);
+
+    if (!quantise_known(header->bits)) {
+        error_set(err, ERROR_UNSUPPORTED, "32, 16, 8 and 4 are known", "payloads of %u bits", header->bits);
+        return error_at(err, "bits");
+    }
+    if (is_topk(header) && !topk_known(&topk)) {
+        error_set(err, ERROR_RANGE, NULL, "%u of every %u values: 1 to all of 2 to %d can be kept", header->keep, header->of,
+                  TOPK_CHUNK);
+        return error_at(err, "keep");
+    }
+    return true;
+}
+
+static bool values_size(const struct payload_header *header, uint64_t count, uint64_t *bytes)
+{
+    const struct topk topk = topk_of(header);
+
+    return is_topk(header) ? topk_size(&topk, count, bytes) : quantise_size(header->bits, count, bytes);
+}
+
+static bool encode_values(const struct payload_header *header, const struct tensor *t, struct buffer *out, struct error *err)
+{
+    const struct topk topk = topk_of(header);
+
+    return is_topk(header) ? topk_encode(&topk, t->data, tensor_values(t), out, err)
+                           : quantise_encode(header->bits, t->data, tensor_values(t), out, err);
+}
+
+static bool decode_values(const struct payload_header *header, struct reader *in, const struct tensor *t, struct error *err)
+{
+    const struct topk topk = topk_of(header);
+
+    return is_topk(header) ? topk_decode(&topk, in, tensor_values(t), t->data, err)
+                           : quantise_decode(header->bits, in, tensor_values(t), t->data, err);
+}
 
 /* Order ------------------------------------------------------------------------------------------------------------------ */
 
@@ -52,12 +105,12 @@ static const struct tensor **in_order(const struct tensor *tensors, size_t count
     return order;
 }
 
-bool payload_body_size(unsigned bits, const struct tensor *tensors, size_t count, uint64_t *bytes)
+bool payload_body_size(const struct payload_header *header, const struct tensor *tensors, size_t count, uint64_t *bytes)
 {
     uint64_t total = 0, size;
 
     for (size_t i = 0; i < count; i++)
-        if (!quantise_size(bits, tensor_values(&tensors[i]), &size) || __builtin_add_overflow(total, size, &total))
+        if (!values_size(header, tensor_values(&tensors[i]), &size) || __builtin_add_overflow(total, size, &total))
             return false;
     *bytes = total;
     return true;
@@ -79,19 +132,23 @@ static bool write_header(const struct payload_header *header, struct buffer *out
 {
     const size_t length = strnlen(header->did, sizeof header->did);
 
-    if (!quantise_known(header->bits))
-        return error_set(err, ERROR_UNSUPPORTED, "use 32, 16, 8 or 4", "payloads of %u bits", header->bits);
+    if (!check_codec(header, err))
+        return false;
     if (!check_did(header->did, length, err))
         return error_at(err, "did");
     buffer_add(out, MAGIC, sizeof MAGIC);
     buffer_add_u16(out, PAYLOAD_VERSION);
     buffer_add_u8(out, (uint8_t)header->bits);
-    buffer_add_u8(out, 0);
+    buffer_add_u8(out, is_topk(header) ? KIND_TOPK : KIND_ALL);
     buffer_add_u32(out, header->fragment);
     buffer_add_u32(out, header->round);
     buffer_add(out, header->run, sizeof header->run);
     buffer_add_u16(out, (uint16_t)length);
     buffer_add(out, header->did, length);
+    if (is_topk(header)) {
+        buffer_add_u16(out, (uint16_t)header->keep);
+        buffer_add_u16(out, (uint16_t)header->of);
+    }
     return true;
 }
 
@@ -109,6 +166,19 @@ static bool read_did(struct reader *in, struct payload_header *header, struct er
     return true;
 }
 
+static bool read_kept(struct reader *in, uint8_t kind, struct payload_header *header, struct error *err)
+{
+    header->keep = kind == KIND_TOPK ? reader_u16(in) : 0;
+    header->of = kind == KIND_TOPK ? reader_u16(in) : 0;
+    if (!in->ok)
+        return error_set(err, ERROR_TRUNCATED, NULL, "the payload ends inside its header");
+    if (kind == KIND_TOPK && !is_topk(header)) {
+        error_set(err, ERROR_RANGE, NULL, "0 of every 0 values");
+        return error_at(err, "keep");
+    }
+    return true;
+}
+
 bool payload_read_header(const void *bytes, size_t size, struct payload_header *header, size_t *body, struct error *err)
 {
     struct reader in = reader_of(bytes, size);
@@ -119,7 +189,7 @@ bool payload_read_header(const void *bytes, size_t size, struct payload_header *
     const uint16_t version = reader_u16(&in);
 
     header->bits = reader_u8(&in);
-    const uint8_t zero = reader_u8(&in);
+    const uint8_t kind = reader_u8(&in);
 
     header->fragment = reader_u32(&in);
     header->round = reader_u32(&in);
@@ -131,14 +201,12 @@ bool payload_read_header(const void *bytes, size_t size, struct payload_header *
         error_set(err, ERROR_UNSUPPORTED, "both sides need the same protocol version", "payload version %u", version);
         return error_at(err, "version");
     }
-    if (!quantise_known(header->bits)) {
-        error_set(err, ERROR_UNSUPPORTED, "32, 16, 8 and 4 are known", "payloads of %u bits", header->bits);
-        return error_at(err, "bits");
+    if (kind != KIND_ALL && kind != KIND_TOPK) {
+        error_set(err, ERROR_UNSUPPORTED, "0 and 1 are known", "payloads of kind %u", kind);
+        return error_at(err, "kind");
     }
-    if (zero != 0)
-        return error_set(err, ERROR_RANGE, NULL, "byte 7 is %u, it must be 0", zero);
     memcpy(header->run, run, sizeof header->run);
-    if (!read_did(&in, header, err))
+    if (!read_did(&in, header, err) || !read_kept(&in, kind, header, err) || !check_codec(header, err))
         return false;
     *body = size - reader_left(&in);
     return true;
@@ -162,6 +230,10 @@ static bool compare_headers(const struct payload_header *is, const struct payloa
         return differs(err, "fragment", is->fragment, expected->fragment);
     if (is->bits != expected->bits)
         return differs(err, "bits", is->bits, expected->bits);
+    if (is->keep != expected->keep)
+        return differs(err, "keep", is->keep, expected->keep);
+    if (is->of != expected->of)
+        return differs(err, "of", is->of, expected->of);
     if (strcmp(is->did, expected->did) != 0) {
         error_set(err, ERROR_MISMATCH, NULL, "%s, its sender is %s", is->did, expected->did);
         return error_at(err, "did");
@@ -180,7 +252,7 @@ bool payload_encode(const struct payload_header *header, const struct tensor *te
     if (ok)
         *body = out->size;
     for (size_t i = 0; ok && i < count; i++) {
-        ok = quantise_encode(header->bits, order[i]->data, tensor_values(order[i]), out, err);
+        ok = encode_values(header, order[i], out, err);
         if (!ok)
             error_at(err, "%s", order[i]->name);
     }
@@ -188,19 +260,21 @@ bool payload_encode(const struct payload_header *header, const struct tensor *te
     return ok;
 }
 
-static bool decode_body(struct reader *in, unsigned bits, const struct tensor **order, size_t count, struct error *err)
+static bool decode_body(struct reader *in, const struct payload_header *header, const struct tensor **order, size_t count,
+                        struct error *err)
 {
     for (size_t i = 0; i < count; i++)
-        if (!quantise_decode(bits, in, tensor_values(order[i]), order[i]->data, err))
+        if (!decode_values(header, in, order[i], err))
             return error_at(err, "%s", order[i]->name);
     return true;
 }
 
-static bool check_length(const struct tensor *tensors, size_t count, unsigned bits, size_t have, struct error *err)
+static bool check_length(const struct payload_header *header, const struct tensor *tensors, size_t count, size_t have,
+                         struct error *err)
 {
     uint64_t need;
 
-    if (!payload_body_size(bits, tensors, count, &need))
+    if (!payload_body_size(header, tensors, count, &need))
         return error_set(err, ERROR_LIMIT, NULL, "the sizes of the tensors do not fit 64 bits");
     if (have == need)
         return true;
@@ -214,14 +288,14 @@ bool payload_decode(const void *bytes, size_t size, const struct payload_header 
     struct payload_header header;
 
     if (!payload_read_header(bytes, size, &header, body, err) || !compare_headers(&header, expected, err) ||
-        !check_length(tensors, count, header.bits, size - *body, err))
+        !check_length(&header, tensors, count, size - *body, err))
         return false;
     const struct tensor **order = in_order(tensors, count, err);
 
     if (!order)
         return false;
     struct reader in = reader_of((const uint8_t *)bytes + *body, size - *body);
-    const bool ok = decode_body(&in, header.bits, order, count, err);
+    const bool ok = decode_body(&in, &header, order, count, err);
 
     assert(!ok || reader_left(&in) == 0);
     free(order);

@@ -1,7 +1,9 @@
 #include "native/codec/quantise.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "native/codec/codec_loops.h"
 #include "native/numerics/f32.h"
 
 bool quantise_known(unsigned bits)
@@ -25,89 +27,132 @@ bool quantise_size(unsigned bits, uint64_t count, uint64_t *bytes)
     return true;
 }
 
+/* The values of the block that starts at `at`. */
+static size_t block_at(uint64_t at, uint64_t count)
+{
+    return count - at < QUANTISE_BLOCK ? (size_t)(count - at) : QUANTISE_BLOCK;
+}
+
 /* Encoding -------------------------------------------------------------------------------------------------------------- */
 
-static bool check_values(const float *values, uint64_t count, struct error *err)
+static bool check(const float *values, uint64_t count, uint64_t first, const char *hint, struct error *err)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        if (f32_abs(values[i]) <= QUANTISE_LARGEST)
-            continue;
-        if (f32_is_finite(values[i]))
-            error_set(err, ERROR_RANGE, "lower the learning rate or clip the gradient", "a value beyond 2^60");
-        else
-            error_set(err, ERROR_NON_FINITE, "lower the learning rate or clip the gradient", "NaN or infinity");
-        return error_at(err, "value %" PRIu64, i);
-    }
-    return true;
+    if (codec_loops()->largest((size_t)count, values) <= f32_bits(QUANTISE_LARGEST))
+        return true;
+    while (f32_abs(*values) <= QUANTISE_LARGEST)
+        values++, first++;
+    if (f32_is_finite(*values))
+        error_set(err, ERROR_RANGE, hint, "a value beyond 2^60");
+    else
+        error_set(err, ERROR_NON_FINITE, hint, "NaN or infinity");
+    return error_at(err, "value %" PRIu64, first);
 }
 
-static int code_of(float value, float scale, int most)
+bool quantise_check(const float *values, uint64_t count, uint64_t first, struct error *err)
 {
-    int code = (int)f32_round(value / scale);
-
-    return code > most ? most : code < -most ? -most : code;
+    return check(values, count, first, "lower the learning rate or clip the gradient", err);
 }
 
-static void encode_block(unsigned bits, const float *values, unsigned count, struct buffer *out)
+/* One block of 8 or 4 bits at `to`; its end. `rest` (NULL, or the values themselves) becomes what was not said. */
+static uint8_t *write_block(const struct codec_loops *loops, unsigned bits, const float *values, size_t count, uint32_t largest,
+                            float *rest, uint8_t *to)
 {
+    int8_t codes[QUANTISE_BLOCK + 1];
     const int most = largest_code(bits);
-    uint8_t codes[QUANTISE_BLOCK] = { 0 };
-    float largest = 0;
-
-    for (unsigned i = 0; i < count; i++)
-        largest = f32_max(f32_abs(values[i]), largest);
-    const float scale = largest / (float)most;
+    const float scale = f32_from_bits(largest) / (float)most;
 
     if (scale > 0)
-        for (unsigned i = 0; i < count; i++)
-            codes[i] = (uint8_t)code_of(values[i], scale, most);
-    buffer_add_u32(out, f32_bits(scale));
+        loops->codes(count, values, scale, most, codes);
+    else
+        memset(codes, 0, count);
+    if (rest)
+        loops->subtract(count, codes, scale, rest);
+    memcpy(to, &scale, sizeof scale);
+    to += sizeof scale;
     if (bits == 8) {
-        buffer_add(out, codes, count);
-        return;
+        memcpy(to, codes, count);
+        return to + count;
     }
-    for (unsigned i = 0; i < (count + 1) / 2; i++)
-        codes[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
-    buffer_add(out, codes, (count + 1) / 2);
+    codes[count] = 0;
+    loops->pack((count + 1) / 2, codes, to);
+    return to + (count + 1) / 2;
 }
 
-bool quantise_encode(unsigned bits, const float *values, uint64_t count, struct buffer *out, struct error *err)
+/* As many values of 32 or 16 bits as a block has. */
+static uint8_t *write_plain(const struct codec_loops *loops, unsigned bits, const float *values, size_t count, float *rest,
+                            uint8_t *to)
 {
+    if (bits == 32) {
+        memcpy(to, values, count * sizeof *values);
+        if (rest)
+            memset(rest, 0, count * sizeof *rest);
+        return to + count * sizeof *values;
+    }
+
+    uint16_t half[QUANTISE_BLOCK];
+
+    loops->half(count, values, half);
+    memcpy(to, half, count * sizeof *half);
+    if (rest)
+        loops->subtract_half(count, rest);
+    return to + count * sizeof *half;
+}
+
+static bool encode(unsigned bits, const float *values, float *rest, uint64_t count, struct buffer *out, struct error *err)
+{
+    const struct codec_loops *loops = codec_loops();
     uint64_t bytes;
 
     if (!quantise_size(bits, count, &bytes))
         return error_set(err, ERROR_UNSUPPORTED, "use 32, 16, 8 or 4", "%u bits", bits);
-    if (!check_values(values, count, err))
-        return false;
+    if (count == 0)
+        return true;
     buffer_reserve(out, bytes);
-    if (bits == 32)
-        for (uint64_t i = 0; i < count; i++)
-            buffer_add_u32(out, f32_bits(values[i]));
-    else if (bits == 16)
-        for (uint64_t i = 0; i < count; i++)
-            buffer_add_u16(out, bf16_from_f32(values[i]));
-    else
-        for (uint64_t i = 0; i < count; i += QUANTISE_BLOCK)
-            encode_block(bits, values + i, count - i < QUANTISE_BLOCK ? (unsigned)(count - i) : QUANTISE_BLOCK, out);
+
+    uint8_t *to = out->bytes + out->size;
+
+    for (uint64_t i = 0; i < count; i += QUANTISE_BLOCK) {
+        const size_t n = block_at(i, count);
+        const uint32_t largest = loops->largest(n, values + i);
+
+        if (largest > f32_bits(QUANTISE_LARGEST))
+            return quantise_check(values + i, n, i, err);
+        to = bits < 16 ? write_block(loops, bits, values + i, n, largest, rest ? rest + i : NULL, to)
+                       : write_plain(loops, bits, values + i, n, rest ? rest + i : NULL, to);
+    }
+    out->size += bytes;
     return true;
+}
+
+bool quantise_encode(unsigned bits, const float *values, uint64_t count, struct buffer *out, struct error *err)
+{
+    return encode(bits, values, NULL, count, out, err);
+}
+
+bool quantise_encode_rest(unsigned bits, float *values, uint64_t count, struct buffer *out, struct error *err)
+{
+    return encode(bits, values, values, count, out, err);
 }
 
 /* Decoding -------------------------------------------------------------------------------------------------------------- */
 
 static bool decode_plain(unsigned bits, struct reader *in, uint64_t count, float *values, struct error *err)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        const float x = bits == 32 ? f32_from_bits(reader_u32(in)) : f32_from_bf16(reader_u16(in));
+    const struct codec_loops *loops = codec_loops();
+    const uint8_t *bytes = reader_bytes(in, (size_t)count * (bits / 8));
 
-        if (!f32_is_finite(x)) {
-            error_set(err, ERROR_NON_FINITE, NULL, "NaN or infinity");
-            return error_at(err, "value %" PRIu64, i);
+    for (uint64_t i = 0; i < count; i += QUANTISE_BLOCK) {
+        const size_t n = block_at(i, count);
+        uint16_t half[QUANTISE_BLOCK];
+
+        if (bits == 32) {
+            memcpy(values + i, bytes + i * sizeof *values, n * sizeof *values);
+        } else {
+            memcpy(half, bytes + i * sizeof *half, n * sizeof *half);
+            loops->whole(n, half, values + i);
         }
-        if (f32_abs(x) > QUANTISE_LARGEST) {
-            error_set(err, ERROR_RANGE, NULL, "a value beyond 2^60");
-            return error_at(err, "value %" PRIu64, i);
-        }
-        values[i] = x;
+        if (!check(values + i, n, i, NULL, err))
+            return false;
     }
     return true;
 }
@@ -123,36 +168,42 @@ static bool check_scale(float scale, int most, struct error *err)
     return true;
 }
 
-/* The code at index i, sign extended. */
-static int code_at(unsigned bits, const uint8_t *codes, unsigned i)
+/* The first code that no encoder writes. */
+static bool check_codes(const int8_t *codes, size_t count, float scale, int most, struct error *err)
 {
-    if (bits == 8)
-        return (int8_t)codes[i];
-    return (int)((codes[i / 2] >> (i % 2 * 4) & 15) ^ 8) - 8;
+    for (size_t i = 0; i < count; i++) {
+        if (codes[i] < -most)
+            return error_set(err, ERROR_RANGE, NULL, "code %d is never written", codes[i]);
+        if (scale == 0 && codes[i] != 0)
+            return error_set(err, ERROR_CONFLICT, NULL, "code %d under the scale 0", codes[i]);
+    }
+    return true;
 }
 
-static bool decode_block(unsigned bits, float scale, const uint8_t *codes, unsigned count, float *values, struct error *err)
+static bool decode_block(const struct codec_loops *loops, unsigned bits, float scale, const uint8_t *bytes, size_t count,
+                         float *values, struct error *err)
 {
     const int most = largest_code(bits);
+    int8_t unpacked[QUANTISE_BLOCK + 1];
+    const int8_t *codes = unpacked;
 
     if (!check_scale(scale, most, err))
         return false;
-    if (bits == 4 && count % 2 != 0 && codes[count / 2] >> 4 != 0)
+    if (bits == 4 && count % 2 != 0 && bytes[count / 2] >> 4 != 0)
         return error_set(err, ERROR_CONFLICT, NULL, "the unused half of the last byte is not 0");
-    for (unsigned i = 0; i < count; i++) {
-        const int code = code_at(bits, codes, i);
-
-        if (code < -most)
-            return error_set(err, ERROR_RANGE, NULL, "code %d is never written", code);
-        if (scale == 0 && code != 0)
-            return error_set(err, ERROR_CONFLICT, NULL, "code %d under the scale 0", code);
-        values[i] = scale * (float)code;
-    }
+    if (bits == 4)
+        loops->unpack((count + 1) / 2, bytes, unpacked);
+    else
+        codes = (const int8_t *)bytes;
+    if ((scale == 0 || loops->least(count, codes) < -most) && !check_codes(codes, count, scale, most, err))
+        return false;
+    loops->values(count, codes, scale, values);
     return true;
 }
 
 bool quantise_decode(unsigned bits, struct reader *in, uint64_t count, float *values, struct error *err)
 {
+    const struct codec_loops *loops = codec_loops();
     uint64_t bytes;
 
     if (!quantise_size(bits, count, &bytes))
@@ -162,11 +213,11 @@ bool quantise_decode(unsigned bits, struct reader *in, uint64_t count, float *va
     if (bits >= 16)
         return decode_plain(bits, in, count, values, err);
     for (uint64_t i = 0; i < count; i += QUANTISE_BLOCK) {
-        const unsigned n = count - i < QUANTISE_BLOCK ? (unsigned)(count - i) : QUANTISE_BLOCK;
+        const size_t n = block_at(i, count);
         const float scale = f32_from_bits(reader_u32(in));
         const uint8_t *codes = reader_bytes(in, (n * bits + 7) / 8);
 
-        if (!decode_block(bits, scale, codes, n, values + i, err))
+        if (!decode_block(loops, bits, scale, codes, n, values + i, err))
             return error_at(err, "block %" PRIu64, i / QUANTISE_BLOCK);
     }
     return true;

@@ -30,11 +30,18 @@ bool quantise_known(unsigned bits);
 /* Bytes of `count` values. False when that does not fit 64 bits or `bits` is not known. */
 bool quantise_size(unsigned bits, uint64_t count, uint64_t *bytes);
 
-/* Appends `count` values. Errors: non_finite, range (beyond 2^60); the place names the index. */
+/* Appends `count` values. Errors: non_finite, range (beyond 2^60); the place names the index. Nothing is appended then. */
 bool quantise_encode(unsigned bits, const float *values, uint64_t count, struct buffer *out, struct error *err);
+
+/* The same, and leaves in `values` what was not said: each value less what it is read back as, one subtraction. After an error they
+ * are undefined. */
+bool quantise_encode_rest(unsigned bits, float *values, uint64_t count, struct buffer *out, struct error *err);
 
 /* Reads `count` values from hostile bytes into `values`. Errors: truncated; non_finite (a value or a scale); range (beyond
  * 2^60, a negative scale, q = -128 or -8); conflict (a value in a block of scale 0, an unused nibble that is not 0). */
 bool quantise_decode(unsigned bits, struct reader *in, uint64_t count, float *values, struct error *err);
+
+/* Whether no value is NaN, infinite or beyond 2^60; the place names the index of the first that is, counted from `first`. */
+bool quantise_check(const float *values, uint64_t count, uint64_t first, struct error *err);
 
 #endif

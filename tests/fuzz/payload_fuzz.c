@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         if (!payload_encode(&header, t, 2, &again, &start, &err) || again.size != size || start != body)
             abort();
         /* the plain layouts lose nothing: equal values have equal bytes */
-        if (header.bits >= 16 && memcmp(again.bytes, bytes, size) != 0)
+        if (header.bits >= 16 && header.keep == 0 && memcmp(again.bytes, bytes, size) != 0)
             abort();
         buffer_free(&again);
     }

@@ -310,8 +310,9 @@ static void every_truncation_and_every_wrong_field_is_refused(void **state)
     expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
     buffer_add_u8(&out, 0);
     expect_refusal(&out, out.size, &header, ERROR_LIMIT);
-    out.bytes[7] = 1;
-    expect_refusal(&out, out.size - 1, &header, ERROR_RANGE);
+    out.bytes[7] = 2;
+    expect_refusal(&out, out.size - 1, &header, ERROR_UNSUPPORTED);
+    out.bytes[7] = 0;
     out.bytes[6] = 5;
     expect_refusal(&out, out.size - 1, &header, ERROR_UNSUPPORTED);
     out.bytes[4] = 2;
@@ -320,6 +321,40 @@ static void every_truncation_and_every_wrong_field_is_refused(void **state)
     expect_refusal(&out, out.size - 1, &header, ERROR_SYNTAX);
     buffer_free(&out);
     pair_free(&p);
+}
+
+static void a_payload_of_the_largest_values_says_how_many(void **state)
+{
+    struct payload_header header = header_of(8), other, read;
+    struct pair p = pair_new(), q = pair_new();
+    struct buffer out = { 0 };
+    const uint8_t kept[] = { 3, 0, 16, 0 };
+    size_t body, again;
+    (void)state;
+
+    header.keep = 3, header.of = 16;
+    assert_true(payload_encode(&header, p.t, 2, &out, &body, NULL));
+    assert_int_equal(out.bytes[7], 1);
+    assert_int_equal(body, 54 + strlen(header.did));
+    assert_memory_equal(out.bytes + 50 + strlen(header.did), kept, sizeof kept);
+    assert_true(payload_read_header(out.bytes, out.size, &read, &again, NULL));
+    assert_true(read.keep == 3 && read.of == 16 && again == body);
+    assert_true(payload_decode(out.bytes, out.size, &header, q.t, 2, &again, NULL));
+    for (size_t size = 0; size < out.size; size++)
+        expect_refusal(&out, size, &header, ERROR_TRUNCATED);
+    other = header, other.keep = 4;
+    expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
+    other = header, other.of = 17;
+    expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
+    other = header, other.keep = other.of = 0;
+    expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
+    memset(out.bytes + body - 4, 0, 4);
+    expect_refusal(&out, out.size, &header, ERROR_RANGE); /* 0 of every 0 */
+    out.bytes[body - 4] = 17, out.bytes[body - 2] = 16;
+    expect_refusal(&out, out.size, &header, ERROR_RANGE); /* 17 of every 16 */
+    buffer_free(&out);
+    pair_free(&p);
+    pair_free(&q);
 }
 
 static void an_update_that_cannot_be_sent_names_its_tensor(void **state)
@@ -357,6 +392,7 @@ int main(void)
         cmocka_unit_test(tensors_follow_in_name_order_whatever_order_they_are_given_in),
         cmocka_unit_test(a_payload_that_was_decoded_encodes_to_the_same_values),
         cmocka_unit_test(every_truncation_and_every_wrong_field_is_refused),
+        cmocka_unit_test(a_payload_of_the_largest_values_says_how_many),
         cmocka_unit_test(an_update_that_cannot_be_sent_names_its_tensor),
     };
 
