@@ -14,6 +14,8 @@ struct codec_loops {
     uint32_t (*largest)(size_t n, const float *x);
     /* How many |x| have bits of at least `least`. */
     size_t (*reaching)(size_t n, const float *x, uint32_t least);
+    /* flag[i] = whether |x| reaches it, 1 or 0. */
+    void (*flags)(size_t n, const float *x, uint32_t least, uint8_t *flag);
     /* codes[i] = x / scale to nearest, ties to even, held within -most..most; scale > 0 and |x / scale| < 2^22. */
     void (*codes)(size_t n, const float *x, float scale, int most, int8_t *codes);
     /* Two codes a byte, the even one in the low half; n counts bytes. And back, sign extended. */

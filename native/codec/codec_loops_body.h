@@ -25,6 +25,12 @@ static size_t reaching(size_t n, const float *x, uint32_t least)
     return count;
 }
 
+static void flags(size_t n, const float *x, uint32_t least, uint8_t *flag)
+{
+    for (size_t i = 0; i < n; i++)
+        flag[i] = (int32_t)magnitude(x[i]) >= (int32_t)least;
+}
+
 static void codes_of(size_t n, const float *x, float scale, int most, int8_t *codes)
 {
     /* Beside 1.5 * 2^23 numbers are whole, so the addition rounds as asked, and the low bits of the sum are the code. */
@@ -106,6 +112,7 @@ static void carry(size_t n, float decay, const float *update, float *rest)
 const struct codec_loops CODEC_LOOPS = {
     .largest = largest,
     .reaching = reaching,
+    .flags = flags,
     .codes = codes_of,
     .pack = pack,
     .unpack = unpack,

@@ -57,7 +57,31 @@ bool topk_size(const struct topk *codec, uint64_t count, uint64_t *bytes)
 
 /* Encoding -------------------------------------------------------------------------------------------------------------- */
 
-/* The greatest magnitude that at least `kept` of the values reach, found bit by bit. */
+/* A magnitude that at least `kept` of the values reach, and not many more: down from the largest in growing steps, then halving between
+ * the last two. What it lets through is cheap to choose from. */
+static uint32_t rough_threshold(size_t n, const float *x, size_t kept, uint32_t largest)
+{
+    const struct codec_loops *loops = codec_loops();
+    uint32_t above = largest + 1, least = largest, step = UINT32_C(1) << 21; /* 2^23 halves a magnitude */
+    size_t reached = loops->reaching(n, x, least);
+
+    while (reached < kept) {
+        above = least, least = largest > step ? largest - step : 0, step *= 2;
+        reached = loops->reaching(n, x, least);
+    }
+    while (reached > 4 * kept && above - least > 1) {
+        const uint32_t middle = least + (above - least) / 2;
+        const size_t count = loops->reaching(n, x, middle);
+
+        if (count >= kept)
+            least = middle, reached = count;
+        else
+            above = middle;
+    }
+    return least;
+}
+
+/* The greatest magnitude that at least `kept` of the values reach, bit by bit. */
 static uint32_t threshold(size_t n, const float *x, size_t kept)
 {
     const struct codec_loops *loops = codec_loops();
@@ -74,19 +98,43 @@ static uint32_t threshold(size_t n, const float *x, size_t kept)
     return least;
 }
 
-static void choose(size_t n, const float *x, size_t kept, uint16_t *position)
+/* The positions of the values that reach `least`, ascending; how many. */
+static size_t collect(size_t n, const float *x, uint32_t least, uint16_t *position)
 {
-    const uint32_t least = threshold(n, x, kept);
-    const size_t above = codec_loops()->reaching(n, x, least + 1);
-    size_t chosen = 0, equal = kept > above ? kept - above : 0;
+    uint8_t flag[TOPK_CHUNK + 8] = { 0 };
+    size_t count = 0;
 
-    for (size_t i = 0; chosen < kept; i++) {
-        const uint32_t magnitude = f32_bits(x[i]) & 0x7fffffffu;
+    codec_loops()->flags(n, x, least, flag);
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t eight;
+
+        for (memcpy(&eight, flag + i, sizeof eight); eight; eight &= eight - 1)
+            position[count++] = (uint16_t)(i + (size_t)__builtin_ctzll(eight) / 8);
+    }
+    return count;
+}
+
+static void choose(size_t n, const float *x, size_t kept, uint32_t largest, uint16_t *position)
+{
+    const size_t count = collect(n, x, rough_threshold(n, x, kept, largest), position);
+    float candidate[TOPK_CHUNK];
+    size_t chosen = 0;
+
+    if (count == kept)
+        return;
+    for (size_t i = 0; i < count; i++)
+        candidate[i] = x[position[i]];
+
+    const uint32_t least = threshold(count, candidate, kept);
+    const size_t above = codec_loops()->reaching(count, candidate, least + 1);
+
+    for (size_t i = 0, equal = kept - above; i < count; i++) {
+        const uint32_t magnitude = f32_bits(candidate[i]) & 0x7fffffffu;
 
         if (magnitude < least || (magnitude == least && equal == 0))
             continue;
         equal -= magnitude == least;
-        position[chosen++] = (uint16_t)i;
+        position[chosen++] = position[i];
     }
 }
 
@@ -104,24 +152,21 @@ static void write_positions(unsigned width, size_t kept, const uint16_t *positio
         buffer_add_u8(out, (uint8_t)waiting);
 }
 
-static bool encode_chunk(const struct topk *codec, const float *values, float *rest, size_t count, struct buffer *out,
-                         struct error *err)
+/* One chunk of values that were found good. */
+static void encode_chunk(const struct topk *codec, const float *values, float *rest, size_t count, uint32_t largest,
+                         struct buffer *out)
 {
     const size_t kept = topk_kept(codec, count);
     uint16_t position[TOPK_CHUNK];
     float chosen[TOPK_CHUNK];
 
-    choose(count, values, kept, position);
+    choose(count, values, kept, largest, position);
     for (size_t i = 0; i < kept; i++)
         chosen[i] = values[position[i]];
     write_positions(position_bits(codec), kept, position, out);
-    if (!rest)
-        return quantise_encode(codec->bits, chosen, kept, out, err);
-    if (!quantise_encode_rest(codec->bits, chosen, kept, out, err))
-        return false;
-    for (size_t i = 0; i < kept; i++)
+    quantise_encode_rest(codec->bits, chosen, kept, out, NULL);
+    for (size_t i = 0; rest && i < kept; i++)
         rest[position[i]] = chosen[i];
-    return true;
 }
 
 static bool encode(const struct topk *codec, const float *values, float *rest, uint64_t count, struct buffer *out,
@@ -136,11 +181,13 @@ static bool encode(const struct topk *codec, const float *values, float *rest, u
     buffer_reserve(out, bytes);
     for (uint64_t i = 0; i < count; i += codec->of) {
         const size_t n = chunk_at(codec, i, count);
+        const uint32_t largest = codec_loops()->largest(n, values + i);
 
-        if (!quantise_check(values + i, n, i, err) || !encode_chunk(codec, values + i, rest ? rest + i : NULL, n, out, err)) {
+        if (largest > f32_bits(QUANTISE_LARGEST)) {
             out->size = before;
-            return false;
+            return quantise_check(values + i, n, i, err);
         }
+        encode_chunk(codec, values + i, rest ? rest + i : NULL, n, largest, out);
     }
     return true;
 }
