@@ -37,8 +37,8 @@
  *   cast            type
  *   rmsnorm         axes; inputs x, weight; numbers eps, offset  x / sqrt(mean x^2 + eps) * (weight + offset);
  *                                                                result 1: 1 / sqrt(mean x^2 + eps), x less axes
- *   rope            axis; inputs x, position (i32); numbers base, factor, low, high, original; integers width (0: all of axis),
- *                   interleaved, scaling (enum rope_scaling), inverse
+ *   rope            axis; inputs x, position (i32); numbers base, factor, low, high, original (of yarn: attention);
+ *                   integers width (0: all of axis), interleaved, scaling (enum rope_scaling), inverse
  *   attention       over, feature; inputs q, k, v [, segment i32]; numbers scale, softcap (0: none); integers causal, window (0: none)
  *                                                                [.. feature] as q; result 1: log-sum-exp of the scores, q less feature,
  *                                                                over last

@@ -51,11 +51,15 @@ bool shape_infer_rope(struct shape_request *s)
     const int64_t width = k[0] ? k[0] : (int64_t)s->axes[0].size;
     if (width < 0 || width % 2 || (uint64_t)width > s->axes[0].size)
         return shape_fail(s, ERROR_RANGE, NULL, "a width of %lld in %s", (long long)width, SHOW(s, s->x));
-    if (!shape_flag_in(s, "interleaved", k[1]) || !shape_integer_in(s, "scaling", k[2], ROPE_NONE, ROPE_LLAMA3) ||
+    if (!shape_flag_in(s, "interleaved", k[1]) || !shape_integer_in(s, "scaling", k[2], ROPE_NONE, ROPE_YARN) ||
         !shape_flag_in(s, "inverse", k[3]) || !shape_finite_in(s, "base", v[0], 1))
         return false;
     if (k[2] != ROPE_NONE && !shape_finite_in(s, "factor", v[1], 1e-6))
         return false;
+    if (k[2] == ROPE_YARN)
+        return shape_finite_in(s, "low", v[2], 0) && shape_finite_in(s, "high", v[3], 0) &&
+               shape_finite_in(s, "attention factor", v[4], 1e-6) &&
+               ((float)v[3] > (float)v[2] || shape_fail(s, ERROR_RANGE, NULL, "the ramp must end above where it starts"));
     return k[2] != ROPE_LLAMA3 ||
            (shape_finite_in(s, "low_freq_factor", v[2], 1e-6) && shape_finite_in(s, "high_freq_factor", v[3], 1e-6) &&
             shape_finite_in(s, "original_max_position_embeddings", v[4], 1) &&

@@ -102,6 +102,7 @@ bool step_rope(struct work *w)
                                .low_factor = (float)v[2],
                                .high_factor = (float)v[3],
                                .original_length = (float)v[4],
+                               .attention = (float)v[4],
                                .interleaved = k[1] != 0 };
     rope_run(w->pool, &rope, tokens, heads, axis->size, positions, k[3] != 0, values, y.at);
     step_settle(w, &y);

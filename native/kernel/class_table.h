@@ -65,6 +65,7 @@ CLASS_CHECK("attention segments", attention, 2, "ad5645e7ab30d916e11631b545ce3cc
 CLASS_CHECK("rope none", rope, ROPE_NONE, "38055773cf69ac57cc007191357fa79e")
 CLASS_CHECK("rope linear interleaved", rope, ROPE_LINEAR, "a7964dee1562ddcdb50237dfbdbf8c32")
 CLASS_CHECK("rope llama3 inverse", rope, ROPE_LLAMA3, "44d5cdd53125db0290b27b4f1295fd0e")
+CLASS_CHECK("rope yarn inverse", rope, ROPE_YARN, "640ff0bb02faab40457d2fde2e589304")
 CLASS_CHECK("gather", gather, 0, "b0afdf3fc5e38ad0478682677109bfd6")
 CLASS_CHECK("order", order, 0, "3c3588641281bde8da6b244911d14dd0")
 CLASS_CHECK("storage", storage, 0, "4d9a8020e3a587207b22971f7156e5ae")

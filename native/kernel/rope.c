@@ -23,6 +23,11 @@ void rope_frequencies(const struct rope *rope, float *frequencies)
                 f = f / rope->factor;
             else if (w >= high)
                 f = ((1.0f - u) * f) / rope->factor + u * f;
+        } else if (rope->scaling == ROPE_YARN) {
+            float u = ((float)i - rope->low_factor) / (rope->high_factor - rope->low_factor);
+
+            u = u < 0.0f ? 0.0f : u > 1.0f ? 1.0f : u;
+            f = (f / rope->factor) * u + f * (1.0f - u);
         }
         frequencies[i] = f;
     }
@@ -46,6 +51,11 @@ static void token(void *context, size_t t)
     size_t at = t * job->heads * job->dim;
 
     job->loops->rope_angles(job->rope->width / 2, job->position[t], job->frequency, job->inverse, sine, cosine);
+    if (job->rope->scaling == ROPE_YARN)
+        for (size_t i = 0; i < job->rope->width / 2; i++) {
+            sine[i] = sine[i] * job->rope->attention;
+            cosine[i] = cosine[i] * job->rope->attention;
+        }
     job->loops->rope(job->heads, job->dim, job->rope->width, job->rope->interleaved, sine, cosine, job->x + at, job->out + at);
 }
 

@@ -5,6 +5,10 @@
  *     llama3  with w = 6.28318548f / f_i, low = original / low_factor, high = original / high_factor (original = original_length):
  *             w < high: f_i; w > low: f_i / factor; else u = (original / w - low_factor) / (high_factor - low_factor),
  *             ((1 - u) f_i) / factor + u f_i      each operation rounded to binary32, left to right
+ *     yarn    u = (i - low_factor) / (high_factor - low_factor), held within 0 and 1: (f_i / factor) u + f_i (1 - u), rounded likewise;
+ *             sin and cos are multiplied by `attention` (Peng, Quesnelle, Fan and Shippole, 2023)
+ * Dynamic scaling is another base: base (factor L / original - (factor - 1))^(width / (width - 2)), L the length of a row where that
+ * is beyond the original (runtime/lua/nn.lua).
  * Angle of position p: p f_i in binary64 (exact), from which sin and cos reduce (binary64, + - * only).
  * Rotation of a pair (a, b): a' = fmaf(-b, sin, a cos), b' = fmaf(a, sin, b cos). The backward pass rotates by -sin.
  * Pairs: half-split (i, i + width/2), or interleaved (2i, 2i + 1). Elements from `width` on are copied.
@@ -18,13 +22,14 @@
 
 #include "native/kernel/pool.h"
 
-enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3 };
+enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
 
 struct rope {
     size_t width; /* even */
     float base;
     enum rope_scaling scaling;
-    float factor, low_factor, high_factor, original_length;
+    float factor, low_factor, high_factor, original_length; /* low, high: of llama3; of yarn the pairs between which it ramps */
+    float attention;                                        /* of yarn alone */
     bool interleaved;
 };
 

@@ -202,13 +202,14 @@ static void run_rope(struct trial *t, int scaling)
                          .low_factor = 1.0f,
                          .high_factor = 4.0f,
                          .original_length = 64.0f,
+                         .attention = 1.2f,
                          .interleaved = scaling == ROPE_LINEAR };
 
     rope_frequencies(&rope, t->out);
     keep(t, t->out, 16);
     for (int i = 0; i < 30; i++)
         t->index[i] *= 1000;
-    rope_run(NULL, &rope, 30, 3, 40, t->index, scaling == ROPE_LLAMA3, t->x, t->out);
+    rope_run(NULL, &rope, 30, 3, 40, t->index, scaling >= ROPE_LLAMA3, t->x, t->out);
     keep(t, t->out, 30 * 3 * 40);
 }
 

@@ -1,7 +1,7 @@
 -- nn: operators with more than one tensor in them.
 local R = ...
 local raise, node, need = R.raise, R.node, R.need
-local nn = {}
+local nn, M = {}, R.native.math
 R.nn = nn
 
 local function number(x, default, what)
@@ -10,17 +10,52 @@ local function number(x, default, what)
   return x
 end
 
--- config.json's rope_scaling -> kind (0 plain, 1 linear, 2 llama3), factor, low, high, original
-local function scaling_of(s)
-  if not s then return 0, 1, 1, 1, 0 end
+-- YaRN's factor of the rotated values (Peng et al. 2023): given, a quotient of two, or by the factor of scaling.
+local function yarn_attention(s, factor)
+  local function at(m) return factor <= 1 and 1 or 0.1 * m * M.log(factor) + 1 end
+  local given = s.attention_factor
+  if given then return number(given, 1, "rope: attention_factor") end
+  local some, all = number(s.mscale, 0, "rope: mscale"), number(s.mscale_all_dim, 0, "rope: mscale_all_dim")
+  return some ~= 0 and all ~= 0 and at(some) / at(all) or at(1)
+end
+
+-- The pairs between which YaRN ramps from frequencies kept to frequencies divided: those that turn beta_fast and beta_slow times in the
+-- original length.
+local function yarn_range(s, base, d, original)
+  local function pair(turns) return d * M.log(original / (turns * 6.283185307179586)) / (2 * M.log(base)) end
+  local low, high = pair(number(s.beta_fast, 32, "rope: beta_fast")), pair(number(s.beta_slow, 1, "rope: beta_slow"))
+  if s.truncate ~= false then low, high = M.floor(low), M.ceil(high) end
+  low, high = M.max(low, 0), M.min(high, d - 1)
+  return low, low == high and high + 0.001 or high
+end
+
+-- config.json's rope_scaling -> kind (0 plain, 1 linear, 2 llama3, 3 yarn) and the numbers of the operator. d: rotated elements; length:
+-- of a row, as traced.
+local function scaling_of(s, base, d, length)
+  if not s then return 0, { base, 1, 1, 1, 0 } end
   if type(s) ~= "table" then raise("rope: scaling is a table, as in config.json") end
   local kind = s.rope_type or s.type or "default"
-  if kind == "default" then return 0, 1, 1, 1, 0 end
+  if kind == "default" then return 0, { base, 1, 1, 1, 0 } end
   local factor = number(s.factor, 1, "rope: factor")
-  if kind == "linear" then return 1, factor, 1, 1, 0 end
-  if kind ~= "llama3" then R.hint("plain, linear and llama3 exist", "rope: no scaling %s", R.tostring(kind)) end
-  return 2, factor, number(s.low_freq_factor, 1, "rope: low_freq_factor"), number(s.high_freq_factor, 4, "rope: high_freq_factor"),
-    number(s.original_max_position_embeddings, 8192, "rope: original_max_position_embeddings")
+  if kind == "linear" then return 1, { base, factor, 1, 1, 0 } end
+  if kind == "llama3" then
+    return 2, { base, factor, number(s.low_freq_factor, 1, "rope: low_freq_factor"), number(s.high_freq_factor, 4, "rope: high_freq_factor"),
+      number(s.original_max_position_embeddings, 8192, "rope: original_max_position_embeddings") }
+  end
+  if kind ~= "dynamic" and kind ~= "yarn" then
+    R.hint("default, linear, dynamic, yarn and llama3 exist", "rope: no scaling %s", R.tostring(kind))
+  end
+  local original = number(s.original_max_position_embeddings, nil, "rope: original_max_position_embeddings")
+  if not original or original < 1 or factor < 1 or d < 4 or base <= 1 then
+    raise("rope: %s takes factor, from 1, and original_max_position_embeddings", kind)
+  end
+  if kind == "yarn" then
+    local low, high = yarn_range(s, base, d, original)
+    return 3, { base, factor, low, high, yarn_attention(s, factor) }
+  end
+  if not length then raise("rope: dynamic scaling needs positions along time, or along one axis") end
+  local longer = M.max(length, original) / original
+  return 0, { base * M.pow(factor * longer - (factor - 1), d / (d - 2)), 1, 1, 1, 0 }
 end
 
 nn.rope = R.watch(function(x, position, axis, o)
@@ -28,10 +63,10 @@ nn.rope = R.watch(function(x, position, axis, o)
   local r, p = need(x, "rope"), need(position, "rope")
   if p.dt ~= "i32" then raise("rope: positions are i32, got %s", p.dt) end
   if type(axis) ~= "string" or not r.n[axis] then R.shape_error(nil, "rope: no axis %s in %s", R.tostring(axis), R.show(r)) end
-  local kind, factor, low, high, original = scaling_of(o.scaling)
   local width = o.width == nil and 0 or R.integer(o.width, "rope: width", 2)
-  return (node("rope", { r, p, axes = { axis, 0 }, numbers = { number(o.base, 10000, "rope: base"), factor, low, high, original },
-    integers = { width, o.interleaved and 1 or 0, kind, 0 } }, r.grad))
+  local kind, numbers = scaling_of(o.scaling, number(o.base, 10000, "rope: base"), width == 0 and r.n[axis] or width,
+    p.n.time or #p.axes == 1 and p.n[p.axes[1]] or nil)
+  return (node("rope", { r, p, axes = { axis, 0 }, numbers = numbers, integers = { width, o.interleaved and 1 or 0, kind, 0 } }, r.grad))
 end)
 
 nn.attention = R.watch(function(q, k, v, over, feature, o)
@@ -43,7 +78,7 @@ nn.attention = R.watch(function(q, k, v, over, feature, o)
   if not a.n[feature] then R.shape_error(nil, "attention: no axis %s in %s", feature, R.show(a)) end
   local segment = o.segment and need(o.segment, "attention: segment") or nil
   if segment and segment.dt ~= "i32" then raise("attention: segment is i32, got %s", segment.dt) end
-  local scale = number(o.scale, 1 / R.native.math.sqrt(a.n[feature]), "attention: scale")
+  local scale = number(o.scale, 1 / M.sqrt(a.n[feature]), "attention: scale")
   local window = o.window and R.integer(o.window, "attention: window", 1) or 0
   return (node("attention", { a, b, c, segment, axes = { over, 0, feature, 0 },
     numbers = { scale, number(o.softcap or nil, 0, "attention: softcap") }, integers = { o.causal and 1 or 0, window } },

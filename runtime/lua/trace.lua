@@ -96,7 +96,19 @@ local model_inputs = {
 local model_outputs = { text = "row time vocab", images = "row class", series = "row horizon quantile" }
 local rows_alike = { row = { why = "a model treats rows alike" } }
 
+-- Files that stretch positions often leave it to max_position_embeddings to say from which length.
+local function stretched(config)
+  for _, name in ipairs { "rope_scaling", "rope_parameters" } do
+    local s = config[name]
+    local kind = type(s) == "table" and (s.rope_type or s.type)
+    if (kind == "dynamic" or kind == "yarn") and s.original_max_position_embeddings == nil then
+      s.original_max_position_embeddings = config.max_position_embeddings
+    end
+  end
+end
+
 local function read_config(out, config, meta)
+  stretched(config)
   local seen = {}
   local h = setmetatable({}, {
     __index = function(_, name) seen[name] = true; return config[name] end,

@@ -49,6 +49,12 @@ end
 local models = {
   { "llama", llama }, { "llama", plus { tie_word_embeddings = false, sliding_window = 2, attention_bias = true } },
   { "llama", plus { rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4, original_max_position_embeddings = 32 } } },
+  { "llama", plus { rope_scaling = { type = "linear", factor = 4 } } },
+  { "llama", plus { rope_scaling = { rope_type = "dynamic", factor = 2, original_max_position_embeddings = 4 } } },
+  { "llama", plus { rope_scaling = { rope_type = "dynamic", factor = 2 }, max_position_embeddings = 4 } },
+  { "llama", plus { head_dim = 8, rope_theta = 100, rope_scaling = { type = "yarn", factor = 4, original_max_position_embeddings = 64 } } },
+  { "llama", plus { head_dim = 8, rope_parameters = { rope_theta = 100, rope_type = "yarn", factor = 4, original_max_position_embeddings = 64,
+                                                      beta_fast = 4, beta_slow = 2, truncate = false, attention_factor = 1.5 } } },
   { "qwen3", llama },
   { "gemma", plus { model_type = "gemma2", query_pre_attn_scalar = 4, attn_logit_softcapping = 50, final_logit_softcapping = 30, sliding_window = 2 } },
   { "gemma", plus { model_type = "gemma3_text", query_pre_attn_scalar = 4, sliding_window = 2 } },

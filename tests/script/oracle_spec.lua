@@ -190,7 +190,9 @@ local function model(c)
   assert(a.ok, a.error and a.error.message)
   fresh()
   local m = H.run(c[3], {})
-  local config, data, fields, source = m.config(c[4].config), {}, {}, {}
+  local h = c[4].config
+  if h.rope_scaling and h.max_position_embeddings then h.rope_scaling.original_max_position_embeddings = h.max_position_embeddings end
+  local config, data, fields, source = m.config(h), {}, {}, {}
   for _, p in ipairs(a.ok.params) do
     local list = numbers(p.name, p.axes)
     for i, v in ipairs(list) do list[i] = v * 0.5 + (p.kind == "vector" and p.name:find("norm") and 1 or 0) end

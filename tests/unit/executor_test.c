@@ -212,6 +212,12 @@ static void test_layers(void **state)
            attention(over(OPERATOR_TRANSPOSE, q, GRAPH_NONE, GRAPH_NONE, "kv group row time dim"), k, v, segment, 0, 1, 0));
     output("rope", rope(q, position, 0, 0));
     output("rope in pairs", rope(k, place, 2, 1));
+    static const double scaled[3][5] = { { 10000, 4, 0, 0, 0 }, { 10000, 8, 1, 4, 64 }, { 10000, 4, 0, 1, 1.25 } };
+    for (int64_t i = 0; i < 3; i++)
+        output(i == 0   ? "rope linear"
+               : i == 1 ? "rope llama3"
+                        : "rope yarn",
+               FULL(OPERATOR_ROPE, "dim", ((struct extra){ scaled[i], 5, INTEGERS(0, 0, ROPE_LINEAR + i, 0) }), q, position));
     output("rmsnorm", rmsnorm(q, w, "dim"));
     output("logprob", over(OPERATOR_TOKEN_LOGPROB, logits, position, GRAPH_NONE, "vocab"));
     assert_all_like_the_reference();

@@ -250,8 +250,9 @@ static bool turned(enum operator_code op, unsigned way, struct site *s)
         double numbers[5];
         int64_t integers[4];
     } cases[] = {
-        { { 10000, 0, 0, 0, 0 }, { 0, 0, ROPE_NONE, 0 } },
-        { { 10000, 0, 0, 0, 0 }, { 4, 1, ROPE_NONE, 1 } },
+        { { 10000, 0, 0, 0, 0 }, { 0, 0, ROPE_NONE, 0 } },    { { 10000, 0, 0, 0, 0 }, { 4, 1, ROPE_NONE, 1 } },
+        { { 10000, 4, 0, 0, 0 }, { 0, 0, ROPE_LINEAR, 0 } },  { { 10000, 8, 1, 4, 64 }, { 0, 0, ROPE_LLAMA3, 1 } },
+        { { 10000, 4, 1, 3, 1.25 }, { 0, 1, ROPE_YARN, 0 } },
     };
     if (way == sizeof cases / sizeof *cases)
         return false;

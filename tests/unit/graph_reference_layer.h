@@ -13,20 +13,38 @@
 
 /* ---- rope ---- */
 
+/* The frequency of a pair, by the formulas of the papers and of the models' configurations. */
+static inline double ref_frequency(const double *v, int64_t scaling, uint64_t pair, uint64_t width)
+{
+    const double f = pow(v[0], -2.0 * (double)pair / (double)width), ramp = ((double)pair - v[2]) / (v[3] - v[2]);
+    const double turns = v[4] * f / (2 * M_PI), smooth = (turns - v[2]) / (v[3] - v[2]);
+    switch (scaling) {
+    case ROPE_LINEAR:
+        return f / v[1];
+    case ROPE_LLAMA3:
+        return turns < v[2] ? f / v[1] : turns > v[3] ? f : (1 - smooth) * f / v[1] + smooth * f;
+    case ROPE_YARN:
+        return ramp <= 0 ? f : ramp >= 1 ? f / v[1] : f / v[1] * ramp + f * (1 - ramp);
+    default:
+        return f;
+    }
+}
+
 static inline double ref_rope(struct reference *r, const struct graph_node *n, const uint64_t *index)
 {
     const struct graph_axis axis = *graph_axes(r->g, n);
     const uint32_t *in = graph_inputs(r->g, n);
     const int64_t *k = graph_integers(r->g, n);
+    const double *v = graph_numbers(r->g, n), size = k[2] == ROPE_YARN ? v[4] : 1;
     const uint64_t width = k[0] ? (uint64_t)k[0] : axis.size, i = index[axis.name];
     if (i >= width)
         return reference_at(r, in[0], index);
     REF_COPY(at, index);
     const uint64_t pair = k[1] ? i / 2 : i % (width / 2), first = k[1] ? i % 2 == 0 : i < width / 2;
     at[axis.name] = k[1] ? i ^ 1 : (i + width / 2) % width;
-    const double angle = reference_at(r, in[1], index) * pow(graph_numbers(r->g, n)[0], -2.0 * (double)pair / (double)width);
+    const double angle = reference_at(r, in[1], index) * ref_frequency(v, k[2], pair, width);
     const double x = reference_at(r, in[0], index), y = reference_at(r, in[0], at), s = k[3] ? -sin(angle) : sin(angle);
-    return first ? x * cos(angle) - y * s : x * cos(angle) + y * s;
+    return size * (first ? x * cos(angle) - y * s : x * cos(angle) + y * s);
 }
 
 /* ---- attention: a pair of query and key ---- */
