@@ -1,0 +1,118 @@
+#include "tests/simulation/simulator_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/round/value.h"
+
+/* ---- keys that cost nothing: nobody here forges; the tests of the document layer do ---------------------------------- */
+
+json_t *sim_sign(void *context, const char *type, json_t *payload, struct error *err)
+{
+    struct sim *s = context;
+    char cid[CID_TEXT];
+    (void)err;
+    value_cid(payload, cid);
+    json_object_set(s->documents, cid, payload);
+    return json_pack("{sssO}", "type", type, "payload", payload);
+}
+
+json_t *sim_open(void *context, const json_t *envelope, char type[32], struct error *err)
+{
+    (void)context;
+    (void)err;
+    snprintf(type, 32, "%s", value_text(envelope, "type"));
+    return json_incref(json_object_get(envelope, "payload"));
+}
+
+/* ---- the worker: hashes instead of training ------------------------------------------------------------------------- */
+
+static json_t *text_hash(const char *type, const json_t *value)
+{
+    char hex[HASH_TEXT];
+    value_hash(value, type, hex);
+    return json_string(hex);
+}
+
+static json_t *honest_body(const json_t *context)
+{
+    json_t *key = json_pack("{sOsOsO}", "seed", json_object_get(context, "seed"), "did", json_object_get(context, "did"), "state",
+                            json_object_get(context, "state"));
+    json_t *body = text_hash("sim/body", key);
+    json_decref(key);
+    return body;
+}
+
+/* outer' = H(outer, round, contributions) */
+json_t *sim_fold_step(const json_t *outer, const json_t *round, const json_t *contributions)
+{
+    json_t *key = json_pack("[OOO]", outer, round, contributions), *next = text_hash("sim/outer", key);
+    json_decref(key);
+    return next;
+}
+
+json_t *sim_compute(const json_t *request, bool wrong)
+{
+    if (value_is(request, "kind", "plan"))
+        return json_pack("{s{sisO}}", "plan", "steps", 20, "round", json_object_get(request, "round"));
+    json_t *outer = json_incref(json_object_get(request, "from")), *steps = json_array(), *round;
+    size_t i;
+    json_array_foreach(json_object_get(request, "rounds"), i, round)
+    {
+        json_t *next = sim_fold_step(outer, json_object_get(round, "round"), json_object_get(round, "contributions"));
+        json_decref(outer);
+        outer = wrong ? text_hash("sim/wrong", next) : json_incref(next);
+        json_decref(next);
+        json_array_append_new(steps, json_pack("{sOsOso}", "round", json_object_get(round, "round"), "outer", outer, "state",
+                                               text_hash("sim/state", outer)));
+    }
+    return json_pack("{sososo}", "aggregate", text_hash("sim/aggregate", outer), "steps", steps, "telemetry",
+                     json_pack("{so}", "norm", outer));
+}
+
+json_t *sim_training(struct sim *s, int node, const json_t *context)
+{
+    enum liar liar = s->nodes[node].liar ? s->set->liar : LIAR_NONE;
+    json_t *body = honest_body(context), *contribution;
+    if (liar == LIAR_BODY && value_integer(context, "round") >= 2) {
+        json_t *lie = text_hash("sim/lie", body);
+        json_decref(body);
+        body = lie;
+    }
+    contribution = json_pack("{soss}", "body", body, "start", value_text(context, "state"));
+    if (liar == LIAR_BROKEN)
+        json_object_set_new(contribution, "broken", json_true());
+    if (liar == LIAR_WITHHELD)
+        json_object_set_new(contribution, "withheld", json_true());
+    return contribution;
+}
+
+const char *sim_check(const json_t *document, const json_t *context)
+{
+    if (json_object_get(document, "withheld"))
+        return "missing";
+    if (json_object_get(document, "broken"))
+        return "truncated";
+    return value_is(document, "start", value_text(context, "state")) ? "ok" : "start";
+}
+
+int64_t sim_replay(const struct sim *s, const json_t *body)
+{
+    const json_t *document = json_object_get(s->documents, value_text(body, "cid"));
+    json_t *honest = honest_body(json_object_get(body, "context"));
+    bool equal = value_is(document, "body", json_string_value(honest));
+    json_decref(honest);
+    return equal ? -1 : 3;
+}
+
+/* ---- the ledger: its blocks follow from their height ---- */
+
+json_t *sim_block_at(const struct sim *s, int64_t height)
+{
+    json_t *key = json_pack("[II]", (json_int_t)s->set->seed, (json_int_t)height);
+    char hex[HASH_TEXT];
+    json_array_set_new(key, 0, json_integer((json_int_t)(s->set->seed & 0xffffffffffff)));
+    value_hash(key, "sim/entropy", hex);
+    json_decref(key);
+    return json_pack("{sIssss}", "height", (json_int_t)height, "hash", hex, "entropy", hex);
+}
