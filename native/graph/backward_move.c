@@ -205,6 +205,20 @@ static void rule_attention(struct backward *b, const struct backward_site *r)
             backward_give(b, r->in[k], k == 0 ? all : backward_result_of(b, all, k));
 }
 
+static void rule_layernorm(struct backward *b, const struct backward_site *r)
+{
+    const uint32_t x = r->in[0], mean = backward_result_of(b, r->id, 1), scale = backward_result_of(b, r->id, 2);
+    if (r->need[1] || r->need[2]) {
+        const uint32_t weight = backward_again(b, r, OPERATOR_LAYERNORM_WEIGHT_GRAD, (uint32_t[]){ x, mean, scale, r->g }, 4);
+        if (r->need[2])
+            backward_give(b, r->in[2], backward_result_of(b, weight, 1));
+        if (r->need[1])
+            backward_give(b, r->in[1], weight);
+    }
+    if (r->need[0])
+        backward_give(b, x, backward_again(b, r, OPERATOR_LAYERNORM_GRAD, (uint32_t[]){ x, r->in[1], mean, scale, r->g }, 5));
+}
+
 void backward_rule_layer(struct backward *b, const struct backward_site *r)
 {
     struct backward_site turned = *r;
@@ -217,6 +231,9 @@ void backward_rule_layer(struct backward *b, const struct backward_site *r)
             backward_give(b, r->in[1], backward_again(b, r, OPERATOR_RMSNORM_WEIGHT_GRAD, (uint32_t[]){ x, rstd, r->g }, 3));
         if (r->need[0])
             backward_give(b, x, backward_again(b, r, OPERATOR_RMSNORM_GRAD, (uint32_t[]){ x, r->in[1], rstd, r->g }, 4));
+        return;
+    case OPERATOR_LAYERNORM:
+        rule_layernorm(b, r);
         return;
     case OPERATOR_ROPE:
         turned.integers[3] = !r->integers[3];

@@ -310,6 +310,7 @@ void backward_rule(struct backward *b, uint32_t id, uint32_t gradient)
         backward_rule_shape(b, &r);
         return;
     case OPERATOR_RMSNORM:
+    case OPERATOR_LAYERNORM:
     case OPERATOR_ROPE:
     case OPERATOR_ATTENTION:
     case OPERATOR_TOKEN_LOGPROB:

@@ -37,6 +37,8 @@
  *   cast            type
  *   rmsnorm         axes; inputs x, weight; numbers eps, offset  x / sqrt(mean x^2 + eps) * (weight + offset);
  *                                                                result 1: 1 / sqrt(mean x^2 + eps), x less axes
+ *   layernorm       axes; inputs x, weight [, bias]; numbers eps (x - mean x) / sqrt(variance + eps) * weight + bias;
+ *                                                                results 1, 2: the mean and 1 / sqrt(variance + eps), x less axes
  *   rope            axis; inputs x, position (i32); numbers base, factor, low, high, original (of yarn: attention);
  *                   integers width (0: all of axis), interleaved, scaling (enum rope_scaling), inverse
  *   attention       over, feature; inputs q, k, v [, segment i32]; numbers scale, softcap (0: none); integers causal, window (0: none)
@@ -45,7 +47,8 @@
  *   token_logprob   axis; inputs logits, ids (i32)               logits[ids] - logsumexp(logits); result 1: the logsumexp
  *   dropout         numbers rate; integers layer, again (1: the backward pass draws the same once more); name (label)
  *   result          integers which (from 1)                      a further result of input 0
- *   *_grad          what the operator took, then its results as needed, then the gradient of result 0
+ *   *_grad          what the operator took, then its results as needed, then the gradient of result 0; result 1 of
+ *                   layernorm_weight_grad is the gradient of the bias
  *
  * Further results exist only through `result` nodes, so an executor that finds none need not keep them.
  */

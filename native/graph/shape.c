@@ -184,6 +184,10 @@ static bool infer_by_operator(struct shape_request *s)
     case OPERATOR_RMSNORM_GRAD:
     case OPERATOR_RMSNORM_WEIGHT_GRAD:
         return shape_infer_rmsnorm(s);
+    case OPERATOR_LAYERNORM:
+    case OPERATOR_LAYERNORM_GRAD:
+    case OPERATOR_LAYERNORM_WEIGHT_GRAD:
+        return shape_infer_layernorm(s);
     case OPERATOR_ROPE:
         return shape_infer_rope(s);
     case OPERATOR_ATTENTION:

@@ -14,28 +14,56 @@ static bool rstd_good(struct shape_request *s, const struct graph_node *rstd)
     return true;
 }
 
+/* The weight (or bias) has the axes that are normed, no other. */
+static bool weight_good(struct shape_request *s, const char *what, const struct graph_node *w)
+{
+    if (!shape_is_type(s, what, w, TENSOR_F32))
+        return false;
+    for (unsigned i = 0; i < w->rank; i++)
+        if (!shape_wanted(s, w->axis[i].name, s->axes_count))
+            return shape_fail(s, ERROR_SHAPE, NULL, "the %s %s has axes beside those that are normed", what, SHOW(s, w));
+    if (w->rank != s->axes_count)
+        return shape_fail(s, ERROR_SHAPE, NULL, "the %s %s lacks axes that are normed in %s", what, SHOW(s, w), SHOW(s, s->x));
+    return shape_agree(s, s->x, w);
+}
+
+static bool gradient_good(struct shape_request *s, const struct graph_node *g)
+{
+    return shape_same_axes(s, "gradient", s->x, g) && shape_is_type(s, "gradient", g, TENSOR_F32);
+}
+
+static bool put_normed(struct shape_request *s)
+{
+    for (unsigned i = 0; i < s->axes_count; i++)
+        if (!shape_put(s, s->axes[i].name, s->axes[i].size))
+            return false;
+    return true;
+}
+
 bool shape_infer_rmsnorm(struct shape_request *s)
 {
     s->out->type = TENSOR_F32;
     if (!shape_axes_in(s, s->x) || !shape_is_type(s, "the tensor", s->x, TENSOR_F32) ||
-        !shape_is_type(s, "input 1", s->y, TENSOR_F32) || !shape_finite_in(s, "eps", s->r->numbers[0], 0) ||
-        !shape_finite_in(s, "offset", s->r->numbers[1], -1e30))
+        !shape_finite_in(s, "eps", s->r->numbers[0], 0) || !shape_finite_in(s, "offset", s->r->numbers[1], -1e30))
         return false;
-    if (s->r->op == OPERATOR_RMSNORM_WEIGHT_GRAD) {
-        for (unsigned i = 0; i < s->axes_count; i++)
-            if (!shape_put(s, s->axes[i].name, s->axes[i].size))
-                return false;
-        return rstd_good(s, s->y) && shape_same_axes(s, "gradient", s->x, s->z) && shape_is_type(s, "gradient", s->z, TENSOR_F32);
-    }
-    for (unsigned i = 0; i < s->y->rank; i++)
-        if (!shape_wanted(s, s->y->axis[i].name, s->axes_count))
-            return shape_fail(s, ERROR_SHAPE, NULL, "the weight %s has axes beside those that are normed", SHOW(s, s->y));
-    if (s->y->rank != s->axes_count)
-        return shape_fail(s, ERROR_SHAPE, NULL, "the weight %s lacks axes that are normed in %s", SHOW(s, s->y), SHOW(s, s->x));
-    if (s->t &&
-        !(rstd_good(s, s->z) && shape_same_axes(s, "gradient", s->x, s->t) && shape_is_type(s, "gradient", s->t, TENSOR_F32)))
+    if (s->r->op == OPERATOR_RMSNORM_WEIGHT_GRAD)
+        return put_normed(s) && rstd_good(s, s->y) && gradient_good(s, s->z);
+    return weight_good(s, "weight", s->y) && (!s->t || (rstd_good(s, s->z) && gradient_good(s, s->t))) && shape_put_all(s, s->x);
+}
+
+bool shape_infer_layernorm(struct shape_request *s)
+{
+    s->out->type = TENSOR_F32;
+    if (!shape_axes_in(s, s->x) || !shape_is_type(s, "the tensor", s->x, TENSOR_F32) ||
+        !shape_finite_in(s, "eps", s->r->numbers[0], 0))
         return false;
-    return shape_agree(s, s->x, s->y) && shape_put_all(s, s->x);
+    if (s->r->op == OPERATOR_LAYERNORM_WEIGHT_GRAD)
+        return put_normed(s) && rstd_good(s, s->y) && rstd_good(s, s->z) && gradient_good(s, s->t);
+    if (!weight_good(s, "weight", s->y))
+        return false;
+    if (s->r->op == OPERATOR_LAYERNORM)
+        return (!s->z || weight_good(s, "bias", s->z)) && shape_put_all(s, s->x);
+    return rstd_good(s, s->z) && rstd_good(s, s->t) && gradient_good(s, &s->g->nodes[s->r->inputs[4]]) && shape_put_all(s, s->x);
 }
 
 bool shape_infer_rope(struct shape_request *s)
@@ -159,9 +187,9 @@ bool shape_infer_result(struct shape_request *s)
     }
     if (n->op == OPERATOR_ATTENTION && which == 1)
         return without(s, n, axes, 2) && shape_put(s, axes[0].name, axes[0].size);
-    if (n->op == OPERATOR_RMSNORM && which == 1)
+    if ((n->op == OPERATOR_RMSNORM && which == 1) || (n->op == OPERATOR_LAYERNORM && (which == 1 || which == 2)))
         return without(s, n, axes, n->axes_count);
-    if (n->op == OPERATOR_TOKEN_LOGPROB && which == 1)
+    if ((n->op == OPERATOR_TOKEN_LOGPROB || n->op == OPERATOR_LAYERNORM_WEIGHT_GRAD) && which == 1)
         return shape_put_all(s, n);
     if (n->op == OPERATOR_ATTENTION_GRAD && (which == 1 || which == 2))
         return shape_put_all(s, &g->nodes[graph_inputs(g, n)[which]]);

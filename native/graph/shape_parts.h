@@ -49,6 +49,7 @@ bool shape_infer_dist2(struct shape_request *s);
 bool shape_infer_factor(struct shape_request *s);
 bool shape_infer_shape(struct shape_request *s);
 bool shape_infer_rmsnorm(struct shape_request *s);
+bool shape_infer_layernorm(struct shape_request *s);
 bool shape_infer_rope(struct shape_request *s);
 bool shape_infer_attention(struct shape_request *s);
 bool shape_infer_token_logprob(struct shape_request *s);

@@ -159,6 +159,9 @@ step_function *step_of(enum operator_code op)
         [OPERATOR_RMSNORM_WEIGHT_GRAD] = step_rmsnorm_weight_grad,
         [OPERATOR_ATTENTION_GRAD] = step_attention_grad,
         [OPERATOR_TOKEN_LOGPROB_GRAD] = step_token_logprob_grad,
+        [OPERATOR_LAYERNORM] = step_layernorm,
+        [OPERATOR_LAYERNORM_GRAD] = step_layernorm_grad,
+        [OPERATOR_LAYERNORM_WEIGHT_GRAD] = step_layernorm_weight_grad,
     };
     return functions[op];
 }

@@ -70,9 +70,10 @@ step_function step_reduce, step_softmax, step_argmax, step_median, step_reduce_f
 step_function step_sort, step_rank, step_topk, step_cumsum;                                           /* step_order.c */
 step_function step_dot, step_dist2;                                                                   /* step_product.c */
 step_function step_shift, step_pad, step_merge, step_gather, step_scatter, step_one_hot, step_concat; /* step_move.c */
-step_function step_rmsnorm, step_rmsnorm_grad, step_rmsnorm_weight_grad, step_rope, step_attention, step_attention_grad,
-    step_token_logprob, step_token_logprob_grad; /* step_layer.c */
-step_function step_random, step_dropout;         /* step_random.c */
-step_function step_factor;                       /* step_factor.c */
+step_function step_rmsnorm, step_rmsnorm_grad, step_rmsnorm_weight_grad, step_layernorm, step_layernorm_grad,
+    step_layernorm_weight_grad, step_rope, step_attention, step_attention_grad, step_token_logprob,
+    step_token_logprob_grad;             /* step_layer.c */
+step_function step_random, step_dropout; /* step_random.c */
+step_function step_factor;               /* step_factor.c */
 
 #endif

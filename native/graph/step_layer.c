@@ -7,7 +7,7 @@
 #include "native/kernel/rope.h"
 #include "native/kernel/softmax.h"
 
-/* ---- rmsnorm: rows are [kept, normed] ---- */
+/* ---- norms: rows are [kept, normed] ---- */
 
 struct rows {
     struct graph_axis order[GRAPH_AXES];
@@ -69,6 +69,57 @@ bool step_rmsnorm_weight_grad(struct work *w)
     if (w->measure)
         return true;
     norm_rms_backward(w->pool, r.rows, r.n, x, NULL, 0, scale, g, NULL, w->data[w->id]);
+    return true;
+}
+
+bool step_layernorm(struct work *w)
+{
+    const struct rows r = rows_of(w);
+    const float *x = step_operand(w, 0, r.order, r.rank, TENSOR_F32);
+    const float *weight = step_operand(w, 1, r.order + r.kept, r.normed, TENSOR_F32);
+    const float *bias = w->n->input_count == 3 ? step_operand(w, 2, r.order + r.kept, r.normed, TENSOR_F32) : NULL;
+    const struct result y = step_result(w, w->id, r.order, r.rank);
+    struct result kept[2] = { { 0 }, { 0 } }; /* mean, 1 / deviation */
+    for (unsigned i = 0; i < 2; i++)
+        if (step_extra(w, i + 1) != GRAPH_NONE)
+            kept[i] = step_result(w, step_extra(w, i + 1), r.order, r.kept);
+    if (w->measure)
+        return true;
+    norm_layer(w->pool, r.rows, r.n, x, weight, bias, (float)graph_numbers(w->g, w->n)[0], y.at, kept[0].at, kept[1].at);
+    step_settle(w, &y);
+    for (unsigned i = 0; i < 2; i++)
+        step_settle(w, &kept[i]);
+    return true;
+}
+
+bool step_layernorm_grad(struct work *w)
+{
+    const struct rows r = rows_of(w);
+    const float *x = step_operand(w, 0, r.order, r.rank, TENSOR_F32);
+    const float *weight = step_operand(w, 1, r.order + r.kept, r.normed, TENSOR_F32);
+    const float *mean = step_operand(w, 2, r.order, r.kept, TENSOR_F32), *scale = step_operand(w, 3, r.order, r.kept, TENSOR_F32);
+    const float *g = step_operand(w, 4, r.order, r.rank, TENSOR_F32);
+    const struct result dx = step_result(w, w->id, r.order, r.rank);
+    if (w->measure)
+        return true;
+    norm_layer_backward(w->pool, r.rows, r.n, x, weight, mean, scale, g, dx.at, NULL, NULL);
+    step_settle(w, &dx);
+    return true;
+}
+
+bool step_layernorm_weight_grad(struct work *w)
+{
+    const struct rows r = rows_of(w);
+    const float *x = step_operand(w, 0, r.order, r.rank, TENSOR_F32);
+    const float *mean = step_operand(w, 1, r.order, r.kept, TENSOR_F32), *scale = step_operand(w, 2, r.order, r.kept, TENSOR_F32);
+    const float *g = step_operand(w, 3, r.order, r.rank, TENSOR_F32);
+    struct result bias = { 0 };
+    if (step_extra(w, 1) != GRAPH_NONE)
+        bias = step_result(w, step_extra(w, 1), r.order + r.kept, r.normed);
+    if (w->measure)
+        return true;
+    norm_layer_backward(w->pool, r.rows, r.n, x, NULL, mean, scale, g, NULL, w->data[w->id], bias.at);
+    step_settle(w, &bias);
     return true;
 }
 

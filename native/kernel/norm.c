@@ -192,5 +192,6 @@ void norm_layer_backward(struct pool *pool, size_t rows, size_t n, const float *
 
     if (dweight || dbias)
         pool_run(pool, n, layer_dweight_column, &job);
-    run(pool, &job);
+    if (dx)
+        run(pool, &job);
 }

@@ -25,7 +25,8 @@ void norm_layer(struct pool *pool, size_t rows, size_t n, const float *x, const 
                 float *y, float *mean, float *rstd);
 
 /* h_i = d_i r; g_i = dy_i w_i; a = (sum g) / n; b = (sum fmaf(g, h, lane)) / n; dx_i = r fmaf(-b, h_i, g_i - a).
- * dweight = rule 4 over rows of fmaf(dy, h, lane), dbias = rule 4 over rows of dy; each may be NULL. dx must not be dy. */
+ * dweight = rule 4 over rows of fmaf(dy, h, lane), dbias = rule 4 over rows of dy; each may be NULL, and dx (then `weight`
+ * is not read). dx must not be dy. */
 void norm_layer_backward(struct pool *pool, size_t rows, size_t n, const float *x, const float *weight, const float *mean,
                          const float *rstd, const float *dy, float *dx, float *dweight, float *dbias);
 

@@ -169,22 +169,11 @@ function W.layernorm(w, x, name, axes, o)
   local state, r = state_of(w, "layernorm"), need(x, "layernorm")
   o = R.options(o, "eps bias", "layernorm")
   local names, sizes = norm_axes(r, axes, "layernorm")
-  local over = R.axis_words(names)
-  local _, mean = node("mean", { r, axes = over }, r.grad)
-  local _, gap = node("-", { r, mean }, r.grad)
-  local _, power = node("square", { gap }, r.grad)
-  local _, variance = node("mean", { power, axes = over }, r.grad)
-  local _, eps = node("constant", { numbers = { positive(o.eps, "layernorm") }, type = "f32" })
-  local _, safe = node("+", { variance, eps }, r.grad)
-  local _, scale = node("rsqrt", { safe }, r.grad)
-  local _, y = node("*", { gap, scale }, r.grad)
   local weight = declare(state, state.scope .. name .. ".weight", names, sizes, { kind = "vector", default = "ones" })
-  _, y = node("*", { y, weight }, r.grad or weight.grad)
-  if o.bias ~= false then
-    local bias = declare(state, state.scope .. name .. ".bias", names, sizes, { kind = "vector", default = "zeros" })
-    _, y = node("+", { y, bias }, y.grad or bias.grad)
-  end
-  return (R.held(y))
+  local bias = o.bias ~= false and declare(state, state.scope .. name .. ".bias", names, sizes, { kind = "vector", default = "zeros" }) or nil
+  local y = node("layernorm", { r, weight, bias, axes = R.axis_words(names), numbers = { positive(o.eps, "layernorm") } },
+    r.grad or weight.grad or bias ~= nil and bias.grad)
+  return y
 end
 
 -- `name` is the file's whole name here: what is neither a matrix nor a norm has no ".weight".

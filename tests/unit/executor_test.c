@@ -219,6 +219,15 @@ static void test_layers(void **state)
                         : "rope yarn",
                FULL(OPERATOR_ROPE, "dim", ((struct extra){ scaled[i], 5, INTEGERS(0, 0, ROPE_LINEAR + i, 0) }), q, position));
     output("rmsnorm", rmsnorm(q, w, "dim"));
+    const uint32_t b = input("b", "dim=4"), in[3] = { k, w, b };
+    for (int64_t i = 0; i < 3; i++) {
+        static const char *const names[3] = { "layernorm", "its mean", "its scale" };
+        const uint32_t y =
+            full(OPERATOR_LAYERNORM, in, 3, (struct graph_word[]){ { "dim", 0 } }, 1, (struct extra){ NUMBERS(1e-5) });
+        output(names[i], i ? full(OPERATOR_RESULT, &y, 1, NULL, 0, (struct extra){ INTEGERS(i) }) : y);
+    }
+    output("layernorm of two axes", full(OPERATOR_LAYERNORM, (uint32_t[]){ v, input("u", "kv=2 dim=4") }, 2,
+                                         (struct graph_word[]){ { "dim", 0 }, { "kv", 0 } }, 2, (struct extra){ NUMBERS(0) }));
     output("logprob", over(OPERATOR_TOKEN_LOGPROB, logits, position, GRAPH_NONE, "vocab"));
     assert_all_like_the_reference();
 }

@@ -244,6 +244,17 @@ static bool rms(enum operator_code op, unsigned way, struct site *s)
     return true;
 }
 
+static bool layer(enum operator_code op, unsigned way, struct site *s)
+{
+    const char *axes = way == 2 ? "time=3 dim=4" : "dim=4";
+    const uint32_t x = in("x", "row=2 dim=4 time=3"), w = in("w", axes), b = in("b", axes), inputs[3] = { x, w, b };
+    (void)op;
+    *s = of(full(OPERATOR_LAYERNORM, inputs, way == 1 ? 2 : 3, (struct graph_word[]){ { "dim", 0 }, { "time", 0 } },
+                 way == 2 ? 2 : 1, (struct extra){ NUMBERS(1e-5) }),
+            x, w, way == 1 ? GRAPH_NONE : b);
+    return way < 3;
+}
+
 static bool turned(enum operator_code op, unsigned way, struct site *s)
 {
     static const struct {
@@ -359,6 +370,15 @@ static bool further(enum operator_code op, unsigned way, struct site *s)
 static bool rms_weight(enum operator_code op, unsigned way, struct site *s)
 {
     if (!rms(op, way, s))
+        return false;
+    s->by[0] = s->by[1];
+    s->by[1] = GRAPH_NONE;
+    return way == 0;
+}
+
+static bool layer_weight(enum operator_code op, unsigned way, struct site *s)
+{
+    if (!layer(op, way, s))
         return false;
     s->by[0] = s->by[1];
     s->by[1] = GRAPH_NONE;

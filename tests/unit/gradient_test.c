@@ -104,6 +104,9 @@ static const struct row {
     [OPERATOR_RMSNORM_WEIGHT_GRAD] = { AFTER, rms_weight },
     [OPERATOR_ATTENTION_GRAD] = { AFTER, attended },
     [OPERATOR_TOKEN_LOGPROB_GRAD] = { AFTER, logprob },
+    [OPERATOR_LAYERNORM] = { PASSES, layer },
+    [OPERATOR_LAYERNORM_GRAD] = { AFTER, layer },
+    [OPERATOR_LAYERNORM_WEIGHT_GRAD] = { AFTER, layer_weight },
 };
 
 /* ---- checks ---- */

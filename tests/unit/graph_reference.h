@@ -444,6 +444,9 @@ static inline double ref_element(struct reference *r, uint32_t node, const uint6
     case OPERATOR_RMSNORM_WEIGHT_GRAD:
     case OPERATOR_TOKEN_LOGPROB:
     case OPERATOR_TOKEN_LOGPROB_GRAD:
+    case OPERATOR_LAYERNORM:
+    case OPERATOR_LAYERNORM_GRAD:
+    case OPERATOR_LAYERNORM_WEIGHT_GRAD:
     case OPERATOR_DROPOUT:
         return ref_layer(r, node, 0, index);
     default:

@@ -199,6 +199,59 @@ static inline double ref_rmsnorm_weight_grad(struct reference *r, const struct g
     return sum;
 }
 
+static inline double ref_layernorm(struct reference *r, const struct graph_node *n, unsigned which, const uint64_t *index)
+{
+    const uint32_t *in = graph_inputs(r->g, n);
+    const uint64_t count = reference_product(graph_axes(r->g, n), n->axes_count);
+    double mean = 0, squares = 0;
+    REF_COPY(at, index);
+    for (uint64_t i = 0; i < count; i++) {
+        reference_index(graph_axes(r->g, n), n->axes_count, i, at);
+        mean += reference_at(r, in[0], at) / (double)count;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        reference_index(graph_axes(r->g, n), n->axes_count, i, at);
+        squares += pow(reference_at(r, in[0], at) - mean, 2);
+    }
+    const double rstd = 1 / sqrt(squares / (double)count + graph_numbers(r->g, n)[0]);
+    if (which)
+        return which == 1 ? mean : rstd;
+    return (reference_at(r, in[0], index) - mean) * rstd * reference_at(r, in[1], index) +
+           (n->input_count == 3 ? reference_at(r, in[2], index) : 0);
+}
+
+static inline double ref_layernorm_grad(struct reference *r, const struct graph_node *n, const uint64_t *index)
+{
+    const uint32_t *in = graph_inputs(r->g, n);
+    const uint64_t count = reference_product(graph_axes(r->g, n), n->axes_count);
+    const double mean = reference_at(r, in[2], index), rstd = reference_at(r, in[3], index);
+    double sum = 0, inner = 0;
+    REF_COPY(at, index);
+    for (uint64_t i = 0; i < count; i++) {
+        reference_index(graph_axes(r->g, n), n->axes_count, i, at);
+        const double g = reference_at(r, in[4], at) * reference_at(r, in[1], at);
+        sum += g / (double)count;
+        inner += g * (reference_at(r, in[0], at) - mean) * rstd / (double)count;
+    }
+    const double h = (reference_at(r, in[0], index) - mean) * rstd;
+    return rstd * (reference_at(r, in[4], index) * reference_at(r, in[1], index) - sum - h * inner);
+}
+
+static inline double ref_layernorm_weight_grad(struct reference *r, const struct graph_node *n, unsigned which,
+                                               const uint64_t *index)
+{
+    const uint32_t *in = graph_inputs(r->g, n);
+    const struct graph_node *mean = &r->g->nodes[in[1]];
+    double sum = 0;
+    REF_COPY(at, index);
+    for (uint64_t i = 0; i < mean->values; i++) {
+        reference_index(mean->axis, mean->rank, i, at);
+        const double h = (reference_at(r, in[0], at) - reference_at(r, in[1], at)) * reference_at(r, in[2], at);
+        sum += reference_at(r, in[3], at) * (which ? 1 : h);
+    }
+    return sum;
+}
+
 /* ---- log-probabilities ---- */
 
 static inline double ref_logprob(struct reference *r, const struct graph_node *n, unsigned which, const uint64_t *index)
@@ -262,6 +315,12 @@ static inline double ref_layer(struct reference *r, uint32_t node, unsigned whic
         return ref_rmsnorm_grad(r, n, index);
     case OPERATOR_RMSNORM_WEIGHT_GRAD:
         return ref_rmsnorm_weight_grad(r, n, index);
+    case OPERATOR_LAYERNORM:
+        return ref_layernorm(r, n, which, index);
+    case OPERATOR_LAYERNORM_GRAD:
+        return ref_layernorm_grad(r, n, index);
+    case OPERATOR_LAYERNORM_WEIGHT_GRAD:
+        return ref_layernorm_weight_grad(r, n, which, index);
     case OPERATOR_TOKEN_LOGPROB:
         return ref_logprob(r, n, which, index);
     case OPERATOR_TOKEN_LOGPROB_GRAD:
