@@ -72,6 +72,17 @@ static int line_of(lua_State *L)
     return 1;
 }
 
+static void out_of_memory(struct child *c)
+{
+    static const char hint[] = "script_memory of the run's limits says how much";
+    unsigned long long memory = c->memory >> 20;
+    if (c->turnover > CHILD_TURNOVER * c->memory)
+        error_set(&c->error, ERROR_LIMIT, hint, "the script allocated more than %d times its memory of %llu MiB", CHILD_TURNOVER,
+                  memory);
+    else
+        error_set(&c->error, ERROR_LIMIT, hint, "the script needs more than its memory of %llu MiB", memory);
+}
+
 /* What the engine itself raised, "chat_sft.lua@1f2e3d4c:3: attempt to ...", as an error with its place apart. */
 static void adopt(struct child *c, int status)
 {
@@ -80,7 +91,7 @@ static void adopt(struct child *c, int status)
     c->failed = true;
     const char *text = lua_tostring(c->lua, -1), *at = text ? text : "an error that is no text";
     if (status == LUA_ERRMEM) {
-        error_set(&c->error, ERROR_LIMIT, "the run allows no more", "the script needs more than its memory");
+        out_of_memory(c);
         return;
     }
     const char *colon = strstr(at, ".lua@");
@@ -108,7 +119,9 @@ static void *allocate(void *context, void *old, size_t old_size, size_t size)
         return NULL;
     }
     uint64_t used = c->used - (old ? old_size : 0) + size;
-    if (used > c->memory && (!old || size > old_size))
+    bool grows = !old || size > old_size;
+    c->turnover += grows ? size : 0;
+    if (grows && (used > c->memory || c->turnover > CHILD_TURNOVER * c->memory))
         return NULL;
     void *new = realloc(old, size);
     if (new)
@@ -200,7 +213,7 @@ static int prepare(lua_State *L)
     open_library(L, luaopen_string, LUA_STRLIBNAME);
     open_library(L, luaopen_table, LUA_TABLIBNAME);
     open_library(L, luaopen_math, LUA_MATHLIBNAME);
-    lua_gc(L, LUA_GCSETPAUSE, 110);
+    lua_gc(L, LUA_GCSETPAUSE, 150);
     lua_newtable(L);
     push_native(L);
     lua_setfield(L, -2, "native");

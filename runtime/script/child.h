@@ -21,11 +21,15 @@
 
 enum { CHILD_MAGIC = 0x31435352, CHILD_HEADER = 40, CHILD_GRAPHS = 16384, CHILD_HOOK_PERIOD = 1000 };
 
+/* What a script may allocate in all, in multiples of its memory: what is kept alive costs the collector time with every piece of garbage. */
+enum { CHILD_TURNOVER = 4 };
+
 struct graph;
 
 struct child {
     lua_State *lua;
     uint64_t memory, used; /* bytes of the Lua heap: limit, now */
+    uint64_t turnover;     /* bytes allocated since the start */
     uint64_t fuel;         /* instructions left */
     uint64_t nodes;        /* of one graph at most */
     struct graph **graphs; /* owned */
