@@ -1,5 +1,6 @@
 #include "runtime/role/course.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,13 @@
 #include "runtime/round/membership.h"
 #include "runtime/store/object.h"
 
-enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20 };
+enum { SCRIPT_LIMIT = 64 << 10, DOCUMENT_ANSWER = 8 << 20, ENROLMENTS_ANSWER = 1 << 20, ASKED_AT_ONCE = 4 };
+
+/* The panel, the trainers and the sponsor: whoever may be in a list of enrolments. */
+enum { MACHINES_MOST = SPEC_PANEL + SPEC_TRAINERS + 1 };
+
+/* Documents that are kept of one signer: of one round (two contributions are proof of a lie, and enough of one), or of all rounds. */
+enum { CONTRIBUTIONS_MOST = 2, RECEIVED_MOST = 256, ENROLMENTS_MOST = 256, OTHERS_MOST = 1024 };
 
 static bool read_spec(struct course *c, struct error *err)
 {
@@ -48,7 +55,7 @@ static bool load_enrolments(struct course *c, struct error *err)
 
 bool course_of(struct node *node, const char *run, const void *bytes, size_t size, struct course *c, struct error *err)
 {
-    *c = (struct course){ .node = node, .enrolments = json_object() };
+    *c = (struct course){ .node = node, .enrolments = json_object(), .turn = randombytes_random() };
     snprintf(c->run, sizeof c->run, "%s", run);
     return (cid_parse(run, &c->id, err) && document_read_as(DOCUMENT_RUN, bytes, size, &c->document, err) &&
             (hash_equal(c->document.id, c->id) || error_set(err, ERROR_MISMATCH, NULL, "the document is another run's")) &&
@@ -111,6 +118,21 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
     return true;
 }
 
+bool course_has_room(const struct course *c, const struct document *document)
+{
+    bool of_round = document->type == DOCUMENT_CONTRIBUTION || document->type == DOCUMENT_RECEIVED;
+    size_t count = 0, most = document->type == DOCUMENT_CONTRIBUTION ? CONTRIBUTIONS_MOST
+                             : document->type == DOCUMENT_RECEIVED   ? RECEIVED_MOST
+                             : document->type == DOCUMENT_ENROLMENT  ? ENROLMENTS_MOST
+                                                                     : OTHERS_MOST;
+    struct error none = { 0 };
+
+    return journal_has_document(c->node->journal, document->id) ||
+           (journal_count_documents(c->node->journal, c->id, document->type, of_round ? (int64_t)document->round : -1,
+                                    &document->signer, &count, &none) &&
+            count < most);
+}
+
 bool course_knows(const struct course *c, const struct public_key *signer)
 {
     char did[DID_TEXT];
@@ -144,28 +166,49 @@ static json_t *ask(const struct node *node, const char *path, struct buffer *raw
     return value;
 }
 
-/* Keeps every enrolment in a list of envelopes; one that does not read is passed over. */
-static void keep_enrolments(struct node *node, struct course *c, struct hash run, const json_t *list)
+static bool is_held(const struct course *c, const json_t *envelope)
+{
+    const char *did;
+    json_t *entry;
+
+    json_object_foreach(c->enrolments, did, entry)
+    {
+        if (json_equal(json_object_get(entry, "envelope"), envelope))
+            return true;
+    }
+    return false;
+}
+
+static void take_enrolment(struct course *c, json_t *envelope)
+{
+    struct node *node = c->node;
+    struct document document = { 0 };
+    struct error err = { 0 };
+    const char *code;
+
+    if (document_read_json(envelope, &document, &err) && document.type == DOCUMENT_ENROLMENT && hash_equal(document.run, c->id) &&
+        course_admits(c, &document, &code) && !journal_has_document(node->journal, document.id) &&
+        course_has_room(c, &document) && journal_put_document(node->journal, &document, &err) &&
+        course_enrol(c, &document, &err) && node->driver) {
+        json_t *message = json_pack("{s:[O]}", "documents", envelope);
+
+        driver_message(node->driver, message);
+        json_decref(message);
+    }
+    document_free(&document);
+}
+
+void course_take_enrolments(struct course *c, const json_t *list)
 {
     json_t *envelope;
     size_t index;
 
-    json_array_foreach(list, index, envelope)
+    if (json_array_size(list) > MACHINES_MOST)
+        return;
+    json_array_foreach((json_t *)(uintptr_t)list, index, envelope)
     {
-        struct document document = { 0 };
-        struct error err = { 0 };
-        const char *code;
-
-        if (document_read_json(envelope, &document, &err) && document.type == DOCUMENT_ENROLMENT &&
-            hash_equal(document.run, run) && (!c || course_admits(c, &document, &code)) &&
-            !journal_has_document(node->journal, document.id) && journal_put_document(node->journal, &document, &err) && c &&
-            course_enrol(c, &document, &err) && node->driver) {
-            json_t *message = json_pack("{s:[O]}", "documents", envelope);
-
-            driver_message(node->driver, message);
-            json_decref(message);
-        }
-        document_free(&document);
+        if (!is_held(c, envelope)) /* a signature takes longer to verify than all this */
+            take_enrolment(c, envelope);
     }
 }
 
@@ -173,7 +216,7 @@ bool course_join(struct node *node, const char *run, struct error *err)
 {
     struct hash id;
     struct buffer raw = { 0 };
-    struct document document = { 0 };
+    struct course course = { 0 };
     char path[160];
     json_t *status, *value = NULL, *list = NULL;
     const char *did;
@@ -189,17 +232,16 @@ bool course_join(struct node *node, const char *run, struct error *err)
               peer_list_put(node->peers, did, node->options.peer, uv_now(&node->loop), err);
 
     snprintf(path, sizeof path, "/v1/runs/%s", run);
-    ok = ok && (value = ask(node, path, &raw, err)) && document_read_as(DOCUMENT_RUN, raw.bytes, raw.size, &document, err) &&
-         (hash_equal(document.id, id) || error_set(err, ERROR_MISMATCH, NULL, "the peer gave another run")) &&
-         journal_put_document(node->journal, &document, err);
+    ok = ok && (value = ask(node, path, &raw, err)) && course_of(node, run, raw.bytes, raw.size, &course, err) &&
+         journal_put_document(node->journal, &course.document, err);
     snprintf(path, sizeof path, "/v1/runs/%s/enrolments", run);
     ok = ok && (list = ask(node, path, NULL, err));
     if (ok)
-        keep_enrolments(node, NULL, id, json_object_get(list, "documents"));
+        course_take_enrolments(&course, json_object_get(list, "documents"));
+    course_free(&course);
     json_decref(status);
     json_decref(value);
     json_decref(list);
-    document_free(&document);
     buffer_free(&raw);
     return ok;
 }
@@ -211,9 +253,9 @@ static void refreshed(void *context, struct http_answer *answer)
 
     if (!http_answer_ok(answer, &err))
         return;
-    json_t *list = json_read((const char *)answer->body.bytes, answer->body.size, DOCUMENT_ANSWER, &err);
+    json_t *list = json_read((const char *)answer->body.bytes, answer->body.size, ENROLMENTS_ANSWER, &err);
 
-    keep_enrolments(c->node, c, c->id, json_object_get(list, "documents"));
+    course_take_enrolments(c, json_object_get(list, "documents"));
     json_decref(list);
 }
 
@@ -225,7 +267,7 @@ static void refresh_from(struct course *c, const char *endpoint)
     snprintf(path, sizeof path, "/v1/runs/%s/enrolments", c->run);
 
     char *url = http_url_join(endpoint, path);
-    struct http_call call = { .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 5000 };
+    struct http_call call = { .method = "GET", .url = url, .limit = ENROLMENTS_ANSWER, .total_ms = 5000 };
 
     http_client_send(c->node->client, &call, refreshed, c, &err); /* a call that cannot start is tried again next time */
     free(url);
@@ -262,13 +304,32 @@ static void announce(struct course *c)
     free(url);
 }
 
+const struct peer *course_next_peer(struct course *c, uint64_t now_ms)
+{
+    size_t count = peer_list_count(c->node->peers);
+
+    for (size_t i = 0; i < count; i++) {
+        const struct peer *peer = peer_list_at(c->node->peers, c->turn++ % count);
+
+        if (now_ms >= peer->retry_ms)
+            return peer;
+    }
+    return NULL;
+}
+
 void course_refresh(struct course *c)
 {
+    size_t count = peer_list_count(c->node->peers);
+
     announce(c);
     if (c->node->options.peer)
         refresh_from(c, c->node->options.peer);
-    for (size_t i = 0; i < peer_list_count(c->node->peers) && i < 4; i++)
-        refresh_from(c, peer_list_at(c->node->peers, i)->endpoint);
+    for (size_t i = 0; i < count && i < ASKED_AT_ONCE; i++) {
+        const struct peer *peer = course_next_peer(c, uv_now(&c->node->loop));
+
+        if (peer)
+            refresh_from(c, peer->endpoint);
+    }
 }
 
 /* --- what a worker needs -------------------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ struct course {
     struct rules rules;
     json_t *enrolments; /* did -> { envelope, payload }; the newest of each */
     bool announced;     /* the peer has this node's enrolment */
+    size_t turn;        /* which peer is asked next for enrolments */
     json_t *shards;     /* owned: list of CIDs of the dataset's shards, once the manifest is here */
     json_t *open;       /* owned: the workers' open job, once everything is here */
 };
@@ -48,14 +49,24 @@ bool course_admits(const struct course *course, const struct document *document,
 bool course_enrol(struct course *course, const struct document *document, struct error *err);
 /* The endpoint an enrolled machine gave, or NULL. Borrowed. */
 const char *course_endpoint(const struct course *course, const char *did);
+/* Whether a signer that the spec lets speak may have one more document of this type kept here: honest ones need few. Documents whose round is
+ * theirs to choose are counted over all rounds. */
+bool course_has_room(const struct course *course, const struct document *document);
 /* Enrolled, of the panel, or the sponsor. */
 bool course_knows(const struct course *course, const struct public_key *signer);
 
 /* Gets the run document and enrolments from `node->options.peer` (synchronously, at start), into journal and course. */
 bool course_join(struct node *node, const char *run, struct error *err);
 
-/* Asks the peer, and any member already known, for enrolments; a repeated, quiet call. */
+/* Takes what is new in somebody's list of enrolments, and refuses the rest in silence. What is longer than one enrolment for each machine
+ * that the spec names is no honest list. */
+void course_take_enrolments(struct course *course, const json_t *list);
+
+/* Asks the peer and a few others for enrolments; a repeated, quiet call. Everybody known has a turn, from a random one on: whoever leaves
+ * an enrolment out of its list hides nothing for long. */
 void course_refresh(struct course *course);
+/* Who has the next turn: not one that is left alone for a while. NULL when there is none. Borrowed. */
+const struct peer *course_next_peer(struct course *course, uint64_t now_ms);
 
 /* What must be in the store before a worker can open. The caller frees. Grows: call it again when what it named has arrived, until
  * *complete. */

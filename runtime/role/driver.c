@@ -465,7 +465,7 @@ void driver_free(struct driver *d)
         return;
     driver_jobs_free(d);
     driver_deliveries_free(d);
-    driver_releases_free(d);
+    driver_ledger_free(d);
     fetch_cancel(d->fetch);
     worker_free(d->main);
     worker_free(d->replay);

@@ -67,12 +67,14 @@ struct driver {
     struct fetch *fetch; /* while preparing */
     struct driver_job *jobs;
     struct delivery *deliveries; /* messages on their way */
+    struct question *questions;  /* what was asked of others and not answered yet */
     json_t *told;                /* refusals that were told: "did code" -> true */
     json_t *asked_rounds;        /* round -> true while a FETCH of it is out */
     size_t turn;                 /* which panel member is asked next */
 
     int64_t await_height; /* -1: none */
-    bool await_busy, head_busy, funded, funded_busy;
+    bool await_busy, head_busy, funded;
+    struct funding *funding; /* while the escrows are looked at */
     struct ledger_status ledger;
     bool ledger_known;
     struct driver_release *releases;
@@ -98,12 +100,12 @@ void driver_jobs_free(struct driver *d);
 /* driver_send.c */
 void driver_send(struct driver *d, const json_t *body);
 void driver_fetch(struct driver *d, const json_t *body);
-void driver_deliveries_free(struct driver *d); /* with the client: no answer may come any more */
+void driver_deliveries_free(struct driver *d); /* and the questions; with the client: no answer may come any more */
 
 /* driver_ledger.c */
 void driver_ledger_tick(struct driver *d);
 void driver_release(struct driver *d, const json_t *body);
 bool driver_releases_done(const struct driver *d); /* every release begun here is on the ledger */
-void driver_releases_free(struct driver *d);
+void driver_ledger_free(struct driver *d);         /* with the ledger: no answer may come any more */
 
 #endif

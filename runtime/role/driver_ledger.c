@@ -70,7 +70,7 @@ static bool escrow_fits(const struct driver *d, const struct ledger_escrow *e)
 
 static void funding_end(struct funding *f)
 {
-    f->driver->funded_busy = false;
+    f->driver->funding = NULL;
     free(f);
 }
 
@@ -127,8 +127,9 @@ static struct driver_release *release_of(struct driver *d, int64_t round)
     return r;
 }
 
-void driver_releases_free(struct driver *d)
+void driver_ledger_free(struct driver *d)
 {
+    free(d->funding);
     for (struct driver_release *r = d->releases, *next; r; r = next) {
         next = r->next;
         json_decref(r->body);
@@ -393,11 +394,11 @@ void driver_ledger_tick(struct driver *d)
         d->await_busy = true;
         ledger_block(d->node->ledger, (uint64_t)d->await_height, (struct ledger_then){ block_told, d });
     }
-    if (!d->funded && !d->funded_busy) {
+    if (!d->funded && !d->funding) {
         struct funding *f = calloc(1, sizeof *f);
 
         *f = (struct funding){ .driver = d, .round = 1 };
-        d->funded_busy = true;
+        d->funding = f;
         funding_ask(f);
     }
     for (struct driver_release *r = d->releases; r; r = r->next)

@@ -199,19 +199,25 @@ void driver_send(struct driver *d, const json_t *body)
     free(text);
 }
 
-void driver_deliveries_free(struct driver *d)
-{
-    while (d->deliveries)
-        delivery_free(d->deliveries);
-}
-
 /* --- asking for what is missing ------------------------------------------------------------------------------------------ */
 
 struct question {
     struct driver *driver;
     char key[96]; /* in asked_rounds */
     bool document;
+    struct question *next; /* in driver->questions */
 };
+
+static void question_free(struct question *q)
+{
+    for (struct question **at = &q->driver->questions; *at; at = &(*at)->next)
+        if (*at == q) {
+            *at = q->next;
+            break;
+        }
+    json_object_del(q->driver->asked_rounds, q->key);
+    free(q);
+}
 
 /* Any panel member but this node, in turn; NULL when no endpoint is known. */
 static const char *some_member(struct driver *d)
@@ -232,19 +238,19 @@ static const char *some_member(struct driver *d)
 
 static void told(void *context, struct http_answer *answer)
 {
-    struct question *q = context;
-    struct driver *d = q->driver;
+    const struct question q = *(const struct question *)context;
+    struct driver *d = q.driver;
     struct error err = { 0 };
     json_t *value = NULL;
 
-    json_object_del(d->asked_rounds, q->key);
+    question_free(context); /* what the machine does with the answer may be to ask again */
     if (http_answer_ok(answer, &err))
         value = json_read((const char *)answer->body.bytes, answer->body.size, 16 << 20, &err);
-    if (value && q->document) {
+    if (value && q.document) {
         struct document document = { 0 };
         char cid[CID_TEXT];
 
-        if (document_read_json(value, &document, &err) && strcmp(cid_text(document.id, cid), q->key) == 0 &&
+        if (document_read_json(value, &document, &err) && strcmp(cid_text(document.id, cid), q.key) == 0 &&
             journal_put_document(d->node->journal, &document, &err))
             driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", value));
         document_free(&document);
@@ -252,7 +258,6 @@ static void told(void *context, struct http_answer *answer)
         driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "finals", value));
     }
     json_decref(value);
-    free(q);
 }
 
 static void ask(struct driver *d, const char *key, const char *path, bool document)
@@ -266,13 +271,12 @@ static void ask(struct driver *d, const char *key, const char *path, bool docume
     char *url = http_url_join(endpoint, path);
     struct http_call c = { .method = "GET", .url = url, .limit = 16 << 20, .connect_ms = 3000, .total_ms = 30000 };
 
-    q->driver = d;
-    q->document = document;
+    *q = (struct question){ .driver = d, .document = document, .next = d->questions };
     snprintf(q->key, sizeof q->key, "%s", key);
-    if (http_client_send(d->node->client, &c, told, q, &err))
-        json_object_set_new(d->asked_rounds, key, json_true());
-    else
-        free(q);
+    d->questions = q;
+    json_object_set_new(d->asked_rounds, key, json_true());
+    if (!http_client_send(d->node->client, &c, told, q, &err))
+        question_free(q);
     free(url);
 }
 
@@ -312,4 +316,12 @@ void driver_fetch(struct driver *d, const json_t *body)
     snprintf(key, sizeof key, "%lld", (long long)json_integer_value(json_object_get(body, "round")));
     snprintf(path, sizeof path, "/v1/runs/%s/rounds/%s?wait=20000", d->course->run, key);
     ask(d, key, path, false);
+}
+
+void driver_deliveries_free(struct driver *d)
+{
+    while (d->deliveries)
+        delivery_free(d->deliveries);
+    while (d->questions)
+        question_free(d->questions);
 }

@@ -10,9 +10,6 @@
 
 enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, EXPECTED_MOST = 65536, WAITERS_MOST = 4096 };
 
-/* Documents of one kind, round and signer that are kept: two contributions are proof of a lie, and enough of one. */
-enum { CONTRIBUTIONS_MOST = 2, RECEIVED_MOST = 256, OTHERS_MOST = 64 };
-
 static struct node *node_of(void *context)
 {
     return context;
@@ -239,18 +236,7 @@ static bool admit_document(struct node *node, const struct document *d, struct e
     return true;
 }
 
-/* A signer gets room for what honest ones need; what is beyond goes to the machine, which has limits of its own, but not to the disk. */
-static bool has_room(struct node *node, const struct document *d, size_t most)
-{
-    struct error none = { 0 };
-    size_t count = 0;
-
-    return journal_has_document(node->journal, d->id) ||
-           (journal_count_documents(node->journal, node->course->id, d->type, d->has_round ? (int64_t)d->round : -1, &d->signer,
-                                    &count, &none) &&
-            count < most);
-}
-
+/* What is beyond a signer's room goes to the machine, which has limits of its own, or nowhere, but not to the disk. */
 static bool keep_document(struct node *node, const struct document *d, json_t *missing, struct error *err)
 {
     const struct run_spec *spec = &node->course->spec;
@@ -261,18 +247,17 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     case DOCUMENT_PROPOSAL:
         return true;
     case DOCUMENT_RECEIVED:
-        if (d->round + 1 < open || d->round > open + 1 || !has_room(node, d, RECEIVED_MOST))
+        if (d->round + 1 < open || d->round > open + 1 || !course_has_room(node->course, d))
             return true; /* asked for when it is needed */
         break;
     case DOCUMENT_CONTRIBUTION:
-        if (!has_room(node, d, CONTRIBUTIONS_MOST))
-            return error_set(err, ERROR_LIMIT, NULL, "more than %d contributions of one trainer to one round",
-                             CONTRIBUTIONS_MOST);
+        if (!course_has_room(node->course, d))
+            return error_set(err, ERROR_LIMIT, NULL, "too many contributions of one trainer to one round");
         expect_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
         expect_object(node, document_cid(d->json, "step_log"), COURSE_LOG_LIMIT, d->round, missing);
         break;
     default:
-        if (!has_room(node, d, OTHERS_MOST))
+        if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many documents of this kind from one signer");
     }
     return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);

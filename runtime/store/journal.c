@@ -477,8 +477,8 @@ bool journal_count_documents(struct journal *j, struct hash run, enum document_t
                              const struct public_key *signer, size_t *count, struct error *err)
 {
     sqlite3_stmt *statement =
-        query(j, err, "select count(*) from documents where run = ? and type = ? and round = ? and signer = ?", "hiib", &run,
-              (int64_t)type, round < 0 ? (int64_t)-1 : round, signer->bytes, sizeof signer->bytes);
+        query(j, err, "select count(*) from documents where run = ? and type = ? and (round = ? or ? < 0) and signer = ?",
+              "hiiib", &run, (int64_t)type, round, round, signer->bytes, sizeof signer->bytes);
     bool ok = step(j, statement, err) == ROW_THERE;
 
     *count = ok ? (size_t)sqlite3_column_int64(statement, 0) : 0;

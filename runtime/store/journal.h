@@ -65,7 +65,7 @@ bool journal_has_document(struct journal *journal, struct hash id);
 /* Ids of a run's documents of a type, ascending by round, then id. `round` below zero: all rounds. The caller frees *ids. */
 bool journal_list_documents(struct journal *journal, struct hash run, enum document_type type, int64_t round, struct hash **ids,
                             size_t *count, struct error *err);
-/* How many documents of a type and round a signer has here; `round` below zero: those that name none. */
+/* How many documents of a type and round a signer has here; `round` below zero: of all rounds and none. */
 bool journal_count_documents(struct journal *journal, struct hash run, enum document_type type, int64_t round,
                              const struct public_key *signer, size_t *count, struct error *err);
 /* Ids of all run documents. */

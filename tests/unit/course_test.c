@@ -1,0 +1,174 @@
+/* What a machine that the spec lets speak can make a node keep, and whom a node asks for enrolments. */
+#include "runtime/role/course.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "native/base/json.h"
+#include "runtime/doc/documents.h"
+#include "tests/fixture/fixture.h"
+
+enum { MACHINES = 12 };
+
+struct place {
+    char folder[64];
+    struct node node;
+    struct course course;
+    struct key_pair keys[MACHINES];
+    json_t *allowed, *panel;
+};
+
+static int set_up(void **state)
+{
+    struct place *p = calloc(1, sizeof *p);
+    struct error err = { 0 };
+    char did[DID_TEXT], name[16];
+
+    assert_true(sodium_init() >= 0);
+    fixture_folder(p->folder);
+    uv_loop_init(&p->node.loop);
+    p->node.peers = peer_list_new();
+    p->node.journal = journal_open(p->folder, &err);
+    assert_non_null(p->node.journal);
+    p->course.node = &p->node;
+    p->course.enrolments = json_object();
+    p->course.id = hash_block("run", 3);
+    cid_text(p->course.id, p->course.run);
+    p->allowed = json_array();
+    p->panel = json_array();
+    for (int i = 0; i < MACHINES; i++) {
+        snprintf(name, sizeof name, "machine-%d", i);
+        key_pair_derive("course_test", name, &p->keys[i]);
+        struct public_key key = public_key_of(&p->keys[i].identity);
+        json_array_append_new(p->allowed, json_string(did_text(&key, did)));
+    }
+    snprintf(p->course.rules.run, sizeof p->course.rules.run, "%s", p->course.run);
+    p->course.rules.allowed = p->allowed;
+    p->course.rules.panel = p->panel;
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    journal_close(p->node.journal);
+    peer_list_free(p->node.peers);
+    uv_loop_close(&p->node.loop);
+    json_decref(p->course.enrolments);
+    json_decref(p->allowed);
+    json_decref(p->panel);
+    fixture_remove(p->folder);
+    free(p);
+    return 0;
+}
+
+/* An enrolment as the next round's, which its signer may name as it likes. New reference. */
+static json_t *enrolment(struct place *p, int machine, int serial)
+{
+    char run[CID_TEXT], account[ADDRESS_TEXT], endpoint[64];
+    struct document document = { 0 };
+    struct error err = { 0 };
+    json_t *fields, *envelope;
+
+    snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%d", 1000 + machine);
+    fields = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:{s:i, s:i, s:i}}", "run", cid_text(p->course.id, run), "round",
+                       serial, "role", "trainer", "account", address_text(account_address(&p->keys[machine].account), account),
+                       "kernel_class", "0000000000000000000000000000000000000000000000000000000000000000", "endpoint", endpoint,
+                       "serial", serial, "capacity", "memory", 1, "threads", 1, "devices", 0);
+    FIXTURE_OK(document_make(DOCUMENT_ENROLMENT, fields, &p->keys[machine].identity, NULL, &document, &err), &err);
+    envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, &err);
+    document_free(&document);
+    json_decref(fields);
+    return envelope;
+}
+
+static size_t kept(struct place *p)
+{
+    struct hash *ids = NULL;
+    size_t count = 0;
+    struct error err = { 0 };
+
+    assert_true(journal_list_documents(p->node.journal, p->course.id, DOCUMENT_ENROLMENT, -1, &ids, &count, &err));
+    free(ids);
+    return count;
+}
+
+static void take(struct place *p, json_t *list)
+{
+    course_take_enrolments(&p->course, list);
+    json_decref(list);
+}
+
+static void a_flood_of_enrolments_for_ever_other_rounds_is_cut_off(void **state)
+{
+    struct place *p = *state;
+
+    for (int i = 0; i < 400; i++)
+        take(p, json_pack("[o]", enrolment(p, 0, i)));
+    assert_int_equal(kept(p), 256);
+    assert_int_equal(peer_list_count(p->node.peers), 1);
+    take(p, json_pack("[o]", enrolment(p, 1, 0))); /* another has its own room */
+    assert_int_equal(kept(p), 257);
+}
+
+static void a_list_longer_than_the_run_has_machines_is_not_looked_at(void **state)
+{
+    struct place *p = *state;
+    json_t *list = json_array();
+
+    for (int i = 0; i < 200; i++)
+        json_array_append_new(list, enrolment(p, i % MACHINES, i));
+    take(p, list);
+    assert_int_equal(kept(p), 0);
+}
+
+static void strangers_are_not_kept(void **state)
+{
+    struct place *p = *state;
+
+    json_array_remove(p->allowed, 3);
+    take(p, json_pack("[o, o]", enrolment(p, 3, 0), enrolment(p, 4, 0)));
+    assert_int_equal(kept(p), 1);
+    assert_int_equal(json_object_size(p->course.enrolments), 1);
+}
+
+static void everybody_has_a_turn_to_be_asked(void **state)
+{
+    struct place *p = *state;
+    bool asked[MACHINES] = { false };
+    const struct peer *silent;
+    char did[PEER_DID];
+
+    for (int i = 0; i < MACHINES; i++)
+        take(p, json_pack("[o]", enrolment(p, i, 0)));
+    assert_int_equal(peer_list_count(p->node.peers), MACHINES);
+    for (int i = 0; i < MACHINES; i++)
+        asked[atoi(strrchr(course_next_peer(&p->course, 0)->endpoint, ':') + 1) - 1000] = true;
+    for (int i = 0; i < MACHINES; i++)
+        assert_true(asked[i]);
+    silent = course_next_peer(&p->course, 0);
+    snprintf(did, sizeof did, "%s", silent->did);
+    peer_list_note(p->node.peers, did, PEER_SILENT, 0);
+    for (int i = 0; i < 2 * MACHINES; i++)
+        assert_string_not_equal(course_next_peer(&p->course, 0)->did, did);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_flood_of_enrolments_for_ever_other_rounds_is_cut_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_list_longer_than_the_run_has_machines_is_not_looked_at, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(strangers_are_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(everybody_has_a_turn_to_be_asked, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
