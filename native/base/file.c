@@ -96,6 +96,15 @@ bool file_write(const char *path, const void *bytes, size_t size, int mode, stru
     return true;
 }
 
+bool file_copy(const char *from, const char *to, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    bool ok = file_read(from, SIZE_MAX, &bytes, err) && file_write(to, bytes.bytes, bytes.size, 0600, err);
+
+    buffer_free(&bytes);
+    return ok;
+}
+
 bool file_make_folder(const char *path, struct error *err)
 {
     char part[PATH_MAX];

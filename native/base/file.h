@@ -14,6 +14,9 @@ bool file_read(const char *path, size_t limit, struct buffer *out, struct error 
 /* Writes beside the file, fsyncs, renames over it, fsyncs the folder. `mode` as for open(2). */
 bool file_write(const char *path, const void *bytes, size_t size, int mode, struct error *err);
 
+/* The same bytes under another name, for the owner alone. */
+bool file_copy(const char *from, const char *to, struct error *err);
+
 /* Makes a folder and those above it that are missing. */
 bool file_make_folder(const char *path, struct error *err);
 

@@ -15,6 +15,7 @@ struct chain_file {
     sqlite3 *db;
     sqlite3_stmt *insert_block, *insert_entry, *select_block;
     int lock;
+    char copy[4096]; /* "": the file itself is open */
 };
 
 static const char layout[] =
@@ -72,23 +73,76 @@ static bool prepare(struct chain_file *file, bool only_read, struct error *err)
     return true;
 }
 
+/* Whether a ledger runs on it now. */
+static bool is_kept(const char *path)
+{
+    char name[4096];
+
+    snprintf(name, sizeof name, "%s.lock", path);
+
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    bool kept = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+
+    if (fd >= 0)
+        close(fd);
+    return kept;
+}
+
+/* SQLite writes beside a file that it only reads, to share what its log holds. What nobody keeps is read from a copy: evidence stays as it
+ * is, and may lie where nothing can be written. */
+static bool open_to_read(struct chain_file *file, const char *path, struct error *err)
+{
+    const char *parent = getenv("TMPDIR");
+    char log[4200], log_copy[4200];
+
+    if (!is_kept(path)) {
+        snprintf(file->copy, sizeof file->copy - 16, "%s/rondo-ledger-XXXXXX", parent && parent[0] ? parent : "/tmp");
+        if (!mkdtemp(file->copy)) {
+            file->copy[0] = 0;
+            return error_set(err, ERROR_IO, "name a folder by TMPDIR", "cannot make a folder to work in: %s", strerror(errno));
+        }
+        strcat(file->copy, "/ledger.db");
+        snprintf(log, sizeof log, "%s-wal", path);
+        snprintf(log_copy, sizeof log_copy, "%s-wal", file->copy);
+        if (!file_copy(path, file->copy, err) || (file_exists(log) && !file_copy(log, log_copy, err)))
+            return false;
+        path = file->copy;
+    }
+    return sqlite3_open_v2(path, &file->db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READONLY, NULL) == SQLITE_OK || failed(file, err);
+}
+
+static void remove_copy(struct chain_file *file)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    char path[4200];
+
+    if (!file->copy[0])
+        return;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(path, sizeof path, "%s%s", file->copy, suffixes[i]);
+        unlink(path);
+    }
+    *strrchr(file->copy, '/') = 0;
+    rmdir(file->copy);
+}
+
 struct chain_file *chain_file_open(const char *path, bool only_read, struct error *err)
 {
-    int flags = SQLITE_OPEN_NOMUTEX | (only_read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     struct chain_file *file = calloc(1, sizeof *file);
     bool opened;
 
     if (!file)
         abort();
     file->lock = -1;
-    if (only_read && !file_exists(path))
-        opened = error_set(err, ERROR_MISSING, NULL, "there is no ledger here");
-    else if (!only_read && !lock(file, path, err))
-        opened = false;
-    else if (sqlite3_open_v2(path, &file->db, flags, NULL) != SQLITE_OK)
-        opened = failed(file, err);
+    if (only_read)
+        opened = (file_exists(path) || error_set(err, ERROR_MISSING, NULL, "there is no ledger here")) &&
+                 open_to_read(file, path, err);
     else
-        opened = sqlite3_busy_timeout(file->db, 5000) == SQLITE_OK && prepare(file, only_read, err);
+        opened = lock(file, path, err) &&
+                 (sqlite3_open_v2(path, &file->db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) ==
+                      SQLITE_OK ||
+                  failed(file, err));
+    opened = opened && sqlite3_busy_timeout(file->db, 5000) == SQLITE_OK && prepare(file, only_read, err);
     if (opened)
         return file;
     error_at(err, "%s", path);
@@ -106,6 +160,7 @@ void chain_file_close(struct chain_file *file)
     sqlite3_close(file->db);
     if (file->lock >= 0)
         close(file->lock);
+    remove_copy(file);
     free(file);
 }
 

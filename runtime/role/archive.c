@@ -15,21 +15,20 @@
 static bool open_node(struct archive *a, const char *name, struct error *err)
 {
     struct archive_node *n = &a->nodes[a->count];
-    char path[4400];
+    char path[4400], work[4200];
 
     snprintf(n->name, sizeof n->name, "%.60s", name);
     snprintf(n->folder, sizeof n->folder, "%.3800s/nodes/%s", a->home, n->name);
+    snprintf(work, sizeof work, "%s/nodes/%s", a->auditor.folder, n->name);
     snprintf(path, sizeof path, "%s/node.db", n->folder);
     if (!file_exists(path))
         return true;
-    snprintf(path, sizeof path, "%s/blocks", n->folder);
-    n->journal = journal_open(n->folder, err);
+    snprintf(n->blocks.folder, sizeof n->blocks.folder, "%s/blocks", n->folder); /* not opened: that would make the folder */
+    n->journal = journal_open_copy(n->folder, work, err);
     if (!n->journal && err->code == ERROR_CONFLICT)
         error_set(err, ERROR_REFUSED, "stop it first; rondo status asks nodes that run", "the node %s is running", n->name);
-    if (!n->journal || !block_store_open(path, &n->blocks, err)) {
-        journal_close(n->journal);
+    if (!n->journal)
         return error_at(err, "%s", n->folder);
-    }
     a->count++;
     return true;
 }
@@ -170,11 +169,19 @@ bool archive_new(struct archive *a, const char *home, struct error *err)
 
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err)
 {
+    char folder[4100];
+
+    snprintf(folder, sizeof folder, "%.3900s/audit", home);
+    return archive_open_in(a, home, folder, run, err);
+}
+
+bool archive_open_in(struct archive *a, const char *home, const char *folder, const char *run, struct error *err)
+{
     struct hash id = { 0 };
     struct buffer bytes = { 0 };
     char cid[CID_TEXT];
 
-    if (!archive_new(a, home, err) || !open_nodes(a, err) || !open_ledger(a, err) || !choose_run(a, run, &id, err))
+    if (!archive_new_in(a, home, folder, err) || !open_nodes(a, err) || !open_ledger(a, err) || !choose_run(a, run, &id, err))
         return false;
 
     bool ok = archive_document(a, id, &bytes, err) &&

@@ -2,7 +2,7 @@
  *
  *     HOME/nodes/NAME/{blocks, documents, node.db}  ... every node's copy is hashed again; one wrong byte is an error naming it
  *     HOME/ledger/ledger.db                         ... likewise
- *     HOME/audit/                                   what the auditor works in
+ *     HOME/audit/                                   what the auditor works in, unless told otherwise
  *
  * Records, documents and blocks are taken from whichever node has them.
  */
@@ -42,6 +42,8 @@ struct archive {
 /* `run` NULL: the one run of the home (refused when there are several). Errors: missing, mismatch (a damaged document or ledger),
  * conflict (two records of one round), refused (a node runs). What was opened before the error stays open. */
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err);
+/* The same with the auditor's folder somewhere else: nothing below `home` is changed. */
+bool archive_open_in(struct archive *a, const char *home, const char *folder, const char *run, struct error *err);
 /* An empty archive in `home`: a store, and a place to lay a course out in; no nodes. */
 bool archive_new(struct archive *a, const char *home, struct error *err);
 /* The same with the auditor's folder somewhere else. */

@@ -1,6 +1,9 @@
 #include "runtime/role/audit.h"
 
+#include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/role/audit_internal.h"
@@ -60,7 +63,7 @@ static bool open_evidence(struct audit *u, bool *sound, struct error *err)
     struct error fault = { 0 };
 
     audit_tell(u, "copies", 0, 0);
-    *sound = archive_open(&u->a, o->home, o->run, &fault);
+    *sound = archive_open_in(&u->a, o->home, u->folder, o->run, &fault);
     /* Once the run is known, what its nodes have lost is a finding. */
     if (!*sound && ((fault.code == ERROR_MISSING && !u->a.course.spec.json) || is_own_fault(fault.code))) {
         *err = fault;
@@ -149,14 +152,43 @@ static json_t *result_of(struct audit *u)
                      json_object_get(last, "state"), "checked", u->checked, "findings", u->findings);
 }
 
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+/* Evidence stays as it is: an audit works elsewhere, and a home may be read-only. */
+static bool make_folder(struct audit *u, struct error *err)
+{
+    const char *parent = getenv("TMPDIR");
+
+    snprintf(u->folder, sizeof u->folder, "%s/rondo-audit-XXXXXX", parent && parent[0] ? parent : "/tmp");
+    if (mkdtemp(u->folder))
+        return true;
+    error_set(err, ERROR_IO, "name a folder with room for the run's blocks by TMPDIR", "cannot make a folder to work in: %s",
+              strerror(errno));
+    return error_at(err, "%s", u->folder);
+}
+
 json_t *audit_run(const struct audit_options *options, struct error *err)
 {
-    struct audit u = { .options = options, .checked = json_object(), .findings = json_array() };
-    bool sound = false, ok = open_evidence(&u, &sound, err) && (!sound || walk(&u, err));
+    struct audit u = { .options = options };
+    bool sound = false;
+
+    if (!make_folder(&u, err))
+        return NULL;
+    u.checked = json_object();
+    u.findings = json_array();
+
+    bool ok = open_evidence(&u, &sound, err) && (!sound || walk(&u, err));
     json_t *result = ok ? result_of(&u) : NULL;
 
     books_free(u.books);
     archive_close(&u.a);
+    nftw(u.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     json_decref(u.checked);
     json_decref(u.findings);
     return result;

@@ -1,5 +1,7 @@
 /* audit.h - a whole run walked again from what its nodes kept and what its ledger says; nothing of it is believed.
  *
+ * The home is only read. What is worked with lies in a folder below $TMPDIR, or /tmp, until the audit is over.
+ *
  *     copies       every block and document of every node hashed again, every signature verified       audit_copies.c
  *     ledger       every block of the chain, its transactions and books                                runtime/ledger/local.h
  *     rounds       certificate, link, seed, committee, record recomputed, plans and folds too           verify.h

@@ -7,6 +7,7 @@
 
 struct audit {
     const struct audit_options *options;
+    char folder[4096]; /* what it works in, gone when it is over */
     struct archive a;
     struct books *books;
     struct verifier verifier;

@@ -1,11 +1,14 @@
 #include "runtime/store/journal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/base/file.h"
 
@@ -152,26 +155,70 @@ static bool check_version(struct journal *j, struct error *err)
     return ok;
 }
 
-struct journal *journal_open(const char *folder, struct error *err)
+static bool open_database(struct journal *j, const char *path, struct error *err)
+{
+    if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK)
+        return fail(j, err);
+    /* One process a journal: an exclusive lock, taken with the first read, kept until the end. */
+    return run_sql(j, "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;", err) &&
+           begin(j, err) && end(j, check_version(j, err) && run_sql(j, tables, err), err);
+}
+
+static struct journal *journal_new(const char *folder, struct error *err)
 {
     struct journal *j = calloc(1, sizeof *j);
-    char path[PATH_MAX];
 
     if (!j) {
         error_set(err, ERROR_MEMORY, NULL, "no memory for a journal");
         return NULL;
     }
+    if (snprintf(j->folder, sizeof j->folder, "%s/documents", folder) < (int)sizeof j->folder)
+        return j;
+    free(j);
+    error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", folder);
+    return NULL;
+}
+
+struct journal *journal_open(const char *folder, struct error *err)
+{
+    struct journal *j = journal_new(folder, err);
+    char path[PATH_MAX];
+
     snprintf(path, sizeof path, "%s/node.db", folder);
-    if (snprintf(j->folder, sizeof j->folder, "%s/documents", folder) >= (int)sizeof j->folder) {
-        error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", folder);
-    } else if (file_make_folder(j->folder, err)) {
-        if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK)
-            fail(j, err);
-        /* One process a journal: an exclusive lock, taken with the first read, kept until the end. */
-        else if (run_sql(j, "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;", err) &&
-                 begin(j, err) && end(j, check_version(j, err) && run_sql(j, tables, err), err))
-            return j;
-    }
+    if (j && file_make_folder(j->folder, err) && open_database(j, path, err))
+        return j;
+    error_at(err, "%s", path);
+    journal_close(j);
+    return NULL;
+}
+
+/* Any lock of another process counts: SQLite's lie at and above its pending byte. */
+static bool is_unused(const char *path, struct error *err)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool asked = fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (!asked)
+        return error_set(err, ERROR_IO, NULL, "cannot open: %s", strerror(errno));
+    return lock.l_type == F_UNLCK ||
+           error_set(err, ERROR_CONFLICT, "stop the other process, or name another --home", "another process uses this journal");
+}
+
+struct journal *journal_open_copy(const char *folder, const char *work, struct error *err)
+{
+    struct journal *j = journal_new(folder, err);
+    char path[PATH_MAX], copy[PATH_MAX], log[PATH_MAX], log_copy[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/node.db", folder);
+    snprintf(log, sizeof log, "%s/node.db-wal", folder);
+    snprintf(copy, sizeof copy, "%s/node.db", work);
+    snprintf(log_copy, sizeof log_copy, "%s/node.db-wal", work);
+    if (j && is_unused(path, err) && file_make_folder(work, err) && file_copy(path, copy, err) &&
+        (!file_exists(log) || file_copy(log, log_copy, err)) && open_database(j, copy, err))
+        return j;
     error_at(err, "%s", path);
     journal_close(j);
     return NULL;

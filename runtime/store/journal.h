@@ -22,6 +22,9 @@ struct journal;
 
 /* Makes folder and files when they are missing. NULL with `err`: io, conflict when another process holds it. */
 struct journal *journal_open(const char *folder, struct error *err);
+/* To read only: the database is copied into `work`, an own folder, and the folder itself is left as it is. Errors: also conflict, when a
+ * process has it open. */
+struct journal *journal_open_copy(const char *folder, const char *work, struct error *err);
 void journal_close(struct journal *journal);
 
 /* Something that is about to be signed: (kind, phase) e.g. ("vote", "prepare"), ("received", ""). */

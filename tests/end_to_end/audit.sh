@@ -54,6 +54,19 @@ holds "the run"
 "$rondo" audit "$run" --home "$work/home" --quick --recompute 0.2 --quiet --json >"$work/out" || fail "audit --quick --recompute"
 grep -q '"replayed":2' "$work/out" || { cat "$work/out"; fail "a fifth of nine contributions is two"; }
 
+# Evidence is only read: by one who may not write there, and nothing of it is touched or added by one who may.
+state() { find "$work/home" -printf '%p %s %T@\n' | sort >"$1"; }
+state "$work/before"
+nobody=
+[ "$(id -u)" != 0 ] || ! setpriv --reuid 65534 --clear-groups "$rondo" --help >/dev/null 2>&1 || nobody="setpriv --reuid 65534 --clear-groups"
+[ "$(id -u)" = 0 ] || chmod -R a-w "$work/home"
+chmod 755 "$work"
+chmod -R a+rX "$work/home"
+$nobody "$rondo" audit "$run" --home "$work/home" --quick --quiet --json >"$work/out" || { cat "$work/out"; fail "an audit of a home that is read-only"; }
+state "$work/after"
+cmp "$work/before" "$work/after" || { diff "$work/before" "$work/after"; fail "the audit changed the home"; }
+[ "$(id -u)" = 0 ] || chmod -R u+w "$work/home"
+
 # What is no block and no document does not matter.
 echo other >"$work/home/nodes/syncer-1/blocks/notes.txt"
 echo other >"$work/home/nodes/syncer-1/documents/notes.txt"
