@@ -8,6 +8,7 @@
 
 #include "runtime/cli/measure.h"
 
+bool bench_aggregate(struct measure *m, struct error *err);
 bool bench_codec(struct measure *m, struct error *err);
 bool bench_hash(struct measure *m, struct error *err);
 

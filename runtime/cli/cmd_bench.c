@@ -10,6 +10,7 @@ static const struct {
     const char *name;
     bool (*run)(struct measure *m, struct error *err);
 } parts[] = {
+    { "aggregate", bench_aggregate },
     { "codec", bench_codec },
     { "hash", bench_hash },
 };
@@ -55,7 +56,8 @@ const struct command command_bench = {
     "[PART...]",
     "measure the fast parts against the best peers on this machine, side by side",
     "rondo bench codec hash\nrondo bench hash --json --pairs 9",
-    "Parts: codec (bytes read a second against memcpy), hash (BLAKE2b and the state root against libsodium). Without a part, "
+    "Parts: codec (bytes read a second against memcpy), hash (BLAKE2b and the state root against libsodium), aggregate (rules "
+    "over eight contributions against plain C). Without a part, "
     "all. Each row is "
     "the median of interleaved pairs; with --json one object a line. A peer that is not installed is said to be absent: sh "
     "bench/run.sh "

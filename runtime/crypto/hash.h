@@ -33,7 +33,7 @@ struct hasher {
 struct hash hash_typed(const char *type, const void *bytes, size_t size);
 struct hash hash_block(const void *bytes, size_t size);
 
-/* out[i] = hash_typed(type, bytes + i * size, size) for i below count, many at once (native/base/blake2b.h). An output may lie where
+/* out[i] = hash_typed(type, bytes + i * size, size) for i below count (NULL: hash_block), many at once (native/base/blake2b.h). An output may lie where
  * inputs of the same or a lower index were, as when a level of a tree is made of the level below. */
 void hash_many(const char *type, const void *bytes, size_t size, size_t count, struct hash *out);
 

@@ -24,7 +24,7 @@ bool block_store_open(const char *folder, struct block_store *out, struct error 
     return file_make_folder(folder, err);
 }
 
-static bool write_block(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err)
+bool block_put_hashed(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err)
 {
     char path[PATH_MAX];
     struct buffer there = { 0 };
@@ -46,7 +46,7 @@ static bool write_block(const struct block_store *store, struct hash id, const v
 bool block_put(const struct block_store *store, const void *bytes, size_t size, struct hash *id, struct error *err)
 {
     *id = hash_block(bytes, size);
-    return write_block(store, *id, bytes, size, err);
+    return block_put_hashed(store, *id, bytes, size, err);
 }
 
 static bool mismatch(struct hash id, const char *hint, struct error *err)
@@ -60,7 +60,7 @@ bool block_put_as(const struct block_store *store, struct hash id, const void *b
 {
     if (!hash_equal(hash_block(bytes, size), id))
         return mismatch(id, NULL, err);
-    return write_block(store, id, bytes, size, err);
+    return block_put_hashed(store, id, bytes, size, err);
 }
 
 bool block_get(const struct block_store *store, struct hash id, struct buffer *out, struct error *err)

@@ -24,6 +24,9 @@ bool block_store_open(const char *folder, struct block_store *out, struct error 
 /* Stores bytes and says their id. Storing what is there already is cheap and fine. Errors: limit, io. */
 bool block_put(const struct block_store *store, const void *bytes, size_t size, struct hash *id, struct error *err);
 
+/* The same for bytes that the caller has hashed: many blocks are hashed faster together (hash_many). */
+bool block_put_hashed(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err);
+
 /* Stores bytes that must have this id. Error: mismatch. */
 bool block_put_as(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err);
 

@@ -80,10 +80,9 @@ bool manifest_parse(const void *bytes, size_t size, const char *media, uint64_t 
 /* ---- Writing --------------------------------------------------------------------------------------------------------------- */
 
 /* Without a store only the id is computed. */
-static bool put_block(const struct block_store *store, const void *bytes, size_t size, struct hash *id, struct error *err)
+static bool put_block(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err)
 {
-    *id = hash_block(bytes, size);
-    return !store || block_put(store, bytes, size, id, err);
+    return !store || block_put_hashed(store, id, bytes, size, err);
 }
 
 static bool put_manifest(const struct block_store *store, const char *media, uint64_t size, json_t *chunks, struct hash *id,
@@ -92,27 +91,46 @@ static bool put_manifest(const struct block_store *store, const char *media, uin
     struct buffer text = { 0 };
     json_t *json = json_pack("{s:i, s:O, s:s, s:I, s:i}", "chunk", BLOCK_SIZE, "chunks", chunks, "media", media, "size",
                              (json_int_t)size, "version", 1);
-    bool ok = canonical_write(json, &text, err) && put_block(store, text.bytes, text.size, id, err);
+    bool ok = canonical_write(json, &text, err);
 
+    if (ok) {
+        *id = hash_block(text.bytes, text.size);
+        ok = put_block(store, *id, text.bytes, text.size, err);
+    }
     json_decref(json);
     buffer_free(&text);
     return ok;
+}
+
+/* The ids of up to TOGETHER chunks, the last of which may be short: whole ones at once. */
+enum { TOGETHER = 8 };
+
+static void hash_chunks(const uint8_t *bytes, size_t size, struct hash *ids)
+{
+    const size_t whole = size / BLOCK_SIZE;
+
+    hash_many(NULL, bytes, BLOCK_SIZE, whole, ids);
+    if (size % BLOCK_SIZE)
+        ids[whole] = hash_block(bytes + whole * BLOCK_SIZE, size % BLOCK_SIZE);
 }
 
 static bool put_object(const struct block_store *store, const char *media, const uint8_t *bytes, size_t size, struct hash *id,
                        struct error *err)
 {
     json_t *chunks = json_array();
+    struct hash ids[TOGETHER];
     bool ok =
         chunks_of(size, BLOCK_SIZE) <= CHUNKS || error_set(err, ERROR_LIMIT, NULL, "%zu bytes do not fit one manifest", size);
 
     for (size_t at = 0; ok && at < size; at += BLOCK_SIZE) {
-        struct hash chunk;
+        const size_t left = size - at, i = at / BLOCK_SIZE % TOGETHER;
         char cid[CID_TEXT];
 
-        ok = put_block(store, bytes + at, size - at < BLOCK_SIZE ? size - at : BLOCK_SIZE, &chunk, err);
+        if (i == 0)
+            hash_chunks(bytes + at, left < TOGETHER * BLOCK_SIZE ? left : TOGETHER * BLOCK_SIZE, ids);
+        ok = put_block(store, ids[i], bytes + at, left < BLOCK_SIZE ? left : BLOCK_SIZE, err);
         if (ok)
-            json_array_append_new(chunks, json_string(cid_text(chunk, cid)));
+            json_array_append_new(chunks, json_string(cid_text(ids[i], cid)));
     }
     ok = ok && put_manifest(store, media, size, chunks, id, err);
     json_decref(chunks);

@@ -125,7 +125,9 @@ static void disk_that_takes_no_more_loses_nothing(void **state)
     free(bytes);
 }
 
-static const size_t sizes[] = { 0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 3 * BLOCK_SIZE + 12345 };
+static const size_t sizes[] = {
+    0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 3 * BLOCK_SIZE + 12345, 8 * BLOCK_SIZE, 17 * BLOCK_SIZE + 1
+};
 
 static void object_of_any_size_is_read_back(void **state)
 {
