@@ -128,8 +128,15 @@ NUMERICS_FN void lanes_columns(enum lane_op op, size_t n, size_t inner, size_t w
         total[k] = lane_start(op);
     for (size_t start = 0; start < n; start += REDUCE_BLOCK) {
         size_t count = n - start < REDUCE_BLOCK ? n - start : REDUCE_BLOCK;
+        int live = REDUCE_LANES;
 
-        for (int j = 0; j < REDUCE_LANES; j++)
+#ifndef LANES_PLAIN
+        /* Lanes that see no element hold the start, and joining a start changes no lane (but -0, which the last join makes +0 in any
+         * case): few rows need few lanes. */
+        while (live > 1 && (size_t)live / 2 >= count)
+            live /= 2;
+#endif
+        for (int j = 0; j < live; j++)
             for (size_t k = 0; k < width; k++)
                 lane[j][k] = lane_start(op);
         for (size_t i = 0; i < count; i++) {
@@ -143,7 +150,7 @@ NUMERICS_FN void lanes_columns(enum lane_op op, size_t n, size_t inner, size_t w
                 for (size_t k = 0; k < width; k++)
                     l[k] = lane_step(op, l[k], row[k], other[k], c ? c[k] : 0.0f);
         }
-        for (int w = REDUCE_LANES / 2; w > 0; w /= 2)
+        for (int w = live / 2; w > 0; w /= 2)
             for (int j = 0; j < w; j++)
                 for (size_t k = 0; k < width; k++)
                     lane[j][k] = lane_join(op, lane[j][k], lane[j + w][k]);
