@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
+#include "native/graph/cost.h"
 #include "native/graph/plan.h"
 #include "native/graph/rewrite.h"
 
@@ -15,6 +17,8 @@ struct executor {
     void **data; /* per node of the compact graph */
     graph_trace trace;
     void *trace_context;
+    executor_profile profile;
+    void *profile_context;
     uint32_t *original; /* per node of the compact graph: a node of the graph that was given */
 };
 
@@ -75,6 +79,8 @@ struct executor *executor_new(const struct graph *g, const struct executor_optio
     ex->pool = o->pool;
     ex->trace = o->trace;
     ex->trace_context = o->trace_context;
+    ex->profile = o->profile;
+    ex->profile_context = o->profile_context;
     bool ok = compact && plan_make(&ex->plan, compact, o, err) && memory_made(ex, err);
     if (ok) {
         ex->original = malloc((compact->node_count + 1) * sizeof *ex->original);
@@ -154,6 +160,40 @@ static void output_copied(struct executor *ex, const struct plan_copy *c, void *
     walk_copy(ex->pool, walk, type, (const char *)ex->data[at->base] + at->offset * (ptrdiff_t)type_bytes(type), type, to);
 }
 
+static bool step_run(struct executor *ex, const struct plan_step *s, const struct executor_random *random, struct error *err)
+{
+    const struct plan *p = &ex->plan;
+    if (s->chain) {
+        chain_run(s->chain, ex->pool, ex->data);
+        return true;
+    }
+    struct work w = { .g = p->g,
+                      .places = p->places,
+                      .data = ex->data,
+                      .extra = (const uint32_t *const *)p->extra,
+                      .random = random,
+                      .pool = ex->pool,
+                      .err = err,
+                      .id = s->node,
+                      .n = &p->g->nodes[s->node],
+                      .scratch = ex->arena + s->scratch };
+    return step_of((enum operator_code)w.n->op)(&w);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void step_profiled(const struct executor *ex, const struct plan_step *s, double began)
+{
+    struct executor_pass pass = cost_of_step(&ex->plan, s);
+    pass.seconds = seconds_now() - began;
+    ex->profile(ex->profile_context, &pass);
+}
+
 bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
                   struct error *err)
 {
@@ -161,25 +201,13 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
     if (!memory_bound(ex, inputs, outputs, err))
         return false;
     for (uint32_t t = 0; t < p->step_count; t++) {
-        const struct plan_step *s = &p->steps[t];
-        if (s->chain) {
-            chain_run(s->chain, ex->pool, ex->data);
-        } else {
-            struct work w = { .g = p->g,
-                              .places = p->places,
-                              .data = ex->data,
-                              .extra = (const uint32_t *const *)p->extra,
-                              .random = random,
-                              .pool = ex->pool,
-                              .err = err,
-                              .id = s->node,
-                              .n = &p->g->nodes[s->node],
-                              .scratch = ex->arena + s->scratch };
-            if (!step_of((enum operator_code)w.n->op)(&w))
-                return false;
-        }
+        const double began = ex->profile ? seconds_now() : 0;
+        if (!step_run(ex, &p->steps[t], random, err))
+            return false;
+        if (ex->profile)
+            step_profiled(ex, &p->steps[t], began);
         if (ex->trace)
-            step_traced(ex, s);
+            step_traced(ex, &p->steps[t]);
     }
     for (uint32_t i = 0; i < p->copy_count; i++)
         output_copied(ex, &p->copies[i], outputs[p->copies[i].output]);
@@ -197,40 +225,11 @@ uint32_t executor_steps(const struct executor *ex)
     return ex->plan.step_count;
 }
 
-static uint64_t product_operations(const struct graph *g, const struct graph_node *n)
-{
-    uint64_t k = 2;
-    for (uint32_t i = 0; i < n->axes_count; i++)
-        k *= graph_axes(g, n)[i].size;
-    return k * n->values;
-}
-
 uint64_t executor_operations(const struct executor *ex)
 {
-    const struct graph *g = ex->plan.g;
     uint64_t total = 0;
-    for (uint32_t i = 0; i < g->node_count; i++) {
-        const struct graph_node *n = &g->nodes[i];
-        switch (n->op) {
-        case OPERATOR_DOT:
-        case OPERATOR_DOT_ONTO:
-        case OPERATOR_LOW_RANK:
-            total += product_operations(g, n);
-            break;
-        case OPERATOR_ATTENTION:
-            total += 4 * n->values * graph_axes(g, n)[0].size;
-            break;
-        case OPERATOR_ATTENTION_GRAD:
-            total += 10 * n->values * graph_axes(g, n)[0].size;
-            break;
-        case OPERATOR_DIST2:
-            total += 3 * n->values * (g->nodes[graph_inputs(g, n)[0]].values / graph_axes(g, n)[0].size);
-            break;
-        default:
-            if (!(operator_table[n->op].flags & OPERATOR_SOURCE))
-                total += n->values;
-        }
-    }
+    for (uint32_t t = 0; t < ex->plan.step_count; t++)
+        total += cost_of_step(&ex->plan, &ex->plan.steps[t]).operations;
     return total;
 }
 

@@ -22,6 +22,14 @@ struct executor_alias {
     uint32_t output, bound;
 };
 
+/* What one pass over memory did: an operator by name, "chain" for a run of elementwise ones, sizes of a product behind it. */
+struct executor_pass {
+    char name[48];
+    double seconds;
+    uint64_t operations, bytes; /* multiplications and additions; read and written at least */
+};
+typedef void (*executor_profile)(void *context, const struct executor_pass *pass);
+
 struct executor_options {
     struct pool *pool;                    /* borrowed (native/kernel/pool.h); NULL: the calling thread alone */
     uint64_t memory;                      /* bytes of the arena at most; 0: no limit */
@@ -29,6 +37,8 @@ struct executor_options {
     size_t alias_count;
     graph_trace trace; /* NULL: none; with one, nothing is fused and every node is computed alone */
     void *trace_context;
+    executor_profile profile; /* NULL: none; else called after each pass */
+    void *profile_context;
 };
 
 /* Keys of the random nodes of one run: a stream is (seed, round, step, layer, label). */
