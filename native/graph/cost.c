@@ -21,6 +21,8 @@ static uint64_t operations_of(const struct graph *g, const struct graph_node *n)
         return 4 * n->values * graph_axes(g, n)[0].size;
     case OPERATOR_ATTENTION_GRAD:
         return 10 * n->values * graph_axes(g, n)[0].size;
+    case OPERATOR_HEAD:
+        return 4 * n->values * g->nodes[graph_inputs(g, n)[1]].values;
     case OPERATOR_DIST2:
         return 3 * n->values * (g->nodes[graph_inputs(g, n)[0]].values / graph_axes(g, n)[0].size);
     default:

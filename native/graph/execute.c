@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "native/graph/arrange.h"
 #include "native/graph/cost.h"
 #include "native/graph/plan.h"
 #include "native/graph/rewrite.h"
@@ -67,31 +68,50 @@ static bool memory_made(struct executor *ex, struct error *err)
     return true;
 }
 
+/* The graph as it will run. Takes over `g`; origin[i] becomes the node of `g` whose value node i has. */
+static struct graph *arranged(struct graph *g, uint32_t **origin, struct error *err)
+{
+    static struct graph *(*const passes[])(const struct graph *g, uint32_t **from, struct error *err) = { arrange_heads,
+                                                                                                          arrange_again };
+    for (size_t k = 0; g && k < sizeof passes / sizeof *passes; k++) {
+        uint32_t *from = NULL;
+        struct graph *next = passes[k](g, &from, err);
+        for (uint32_t i = 0; next && *origin && i < next->node_count; i++)
+            from[i] = from[i] == GRAPH_NONE ? GRAPH_NONE : (*origin)[from[i]];
+        free(*origin);
+        *origin = from;
+        graph_free(g);
+        g = next;
+    }
+    return g;
+}
+
 struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err)
 {
     static const struct executor_options plain = { 0 };
     const struct executor_options *o = options ? options : &plain;
     struct executor *ex = calloc(1, sizeof *ex);
-    uint32_t *map = malloc((g->node_count + 1) * sizeof *map);
-    if (!ex || !map)
+    uint32_t *map = malloc((g->node_count + 1) * sizeof *map), *first = malloc((g->node_count + 1) * sizeof *first);
+    if (!ex || !map || !first)
         abort();
-    struct graph *compact = graph_compact(g, map, err);
     ex->pool = o->pool;
     ex->trace = o->trace;
     ex->trace_context = o->trace_context;
     ex->profile = o->profile;
     ex->profile_context = o->profile_context;
-    bool ok = compact && plan_make(&ex->plan, compact, o, err) && memory_made(ex, err);
-    if (ok) {
-        ex->original = malloc((compact->node_count + 1) * sizeof *ex->original);
-        if (!ex->original)
-            abort();
+    struct graph *compact = graph_compact(g, map, err);
+    if (compact) {
         for (uint32_t i = g->node_count; i-- > 0;)
             if (map[i] != GRAPH_NONE)
-                ex->original[map[i]] = i;
+                first[map[i]] = i;
+        ex->original = first;
+        first = NULL;
+        if (!o->trace)
+            compact = arranged(compact, &ex->original, err);
     }
+    free(first);
     free(map);
-    if (ok)
+    if (compact && plan_make(&ex->plan, compact, o, err) && memory_made(ex, err))
         return ex;
     executor_free(ex);
     return NULL;

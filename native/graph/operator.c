@@ -13,7 +13,7 @@ const struct operator_info operator_table[OPERATOR_CODES] = {
 
 bool operator_find(const char *name, enum operator_code *code)
 {
-    for (unsigned i = 0; i < OPERATOR_CODES; i++)
+    for (unsigned i = 0; i < OPERATOR_INTERNAL; i++)
         if (strcmp(operator_table[i].name, name) == 0) {
             *code = (enum operator_code)i;
             return true;

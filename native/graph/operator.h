@@ -50,6 +50,9 @@
  *   *_grad          what the operator took, then its results as needed, then the gradient of result 0; result 1 of
  *                   layernorm_weight_grad is the gradient of the bias
  *
+ *   head            vocab, axes of h; inputs h, E, ids, g [, demand]        token_logprob(dot(h, E)) where demand is not 0 (any number
+ *                   elsewhere); result 1: the gradient of h, when g is that of the log-probabilities. Internal
+ *
  * Further results exist only through `result` nodes, so an executor that finds none need not keep them.
  */
 #ifndef RONDO_GRAPH_OPERATOR_H
@@ -64,7 +67,8 @@ enum operator_code {
 #define OPERATOR(id, name, version, in0, in1, axes0, axes1, numbers, integers, named, flags) OPERATOR_##id,
 #include "native/graph/operator_table.h"
 #undef OPERATOR
-    OPERATOR_CODES
+    OPERATOR_CODES,
+    OPERATOR_INTERNAL = OPERATOR_HEAD /* from here on: made by the executor alone */
 };
 
 enum {

@@ -2,7 +2,7 @@
  *
  * OPERATOR(id, name, version, inputs from, to, attribute axes from, to, numbers, integers, named, flags)
  *
- * The position in this list is the code on the wire: lines are added at the end and never moved. A change of what an operator
+ * The position in this list is the code on the wire: lines are added before the internal ones and never moved. A change of what an operator
  * computes raises its version, which is on the wire too. MANY: any number. Attributes are told in operator.h.
  */
 /* sources */
@@ -104,3 +104,5 @@ OPERATOR(TOKEN_LOGPROB_GRAD, "token_logprob_grad", 1, 4, 4, 1, 1, 0, 0, 0, 0)
 OPERATOR(LAYERNORM, "layernorm", 1, 2, 3, 1, 8, 1, 0, 0, 0)
 OPERATOR(LAYERNORM_GRAD, "layernorm_grad", 1, 5, 5, 1, 8, 1, 0, 0, 0)
 OPERATOR(LAYERNORM_WEIGHT_GRAD, "layernorm_weight_grad", 1, 4, 4, 1, 8, 1, 0, 0, 0)
+/* internal: what the executor makes of others (arrange.h); never on the wire, in a script or in a hash */
+OPERATOR(HEAD, "head", 1, 4, 5, 2, 9, 0, 0, 0, 0)

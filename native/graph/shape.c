@@ -200,6 +200,8 @@ static bool infer_by_operator(struct shape_request *s)
         return shape_infer_dropout(s);
     case OPERATOR_RESULT:
         return shape_infer_result(s);
+    case OPERATOR_HEAD:
+        return shape_infer_head(s);
     default:
         return shape_infer_along(s);
     }

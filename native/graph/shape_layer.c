@@ -146,6 +146,23 @@ bool shape_infer_token_logprob(struct shape_request *s)
            shape_put_all(s, s->x);
 }
 
+/* The parts were checked when the graph had them one by one. */
+bool shape_infer_head(struct shape_request *s)
+{
+    s->out->type = TENSOR_F32;
+    for (unsigned i = 0; i < s->x->rank; i++) {
+        bool summed = false;
+        for (unsigned k = 1; k < s->axes_count; k++)
+            summed = summed || s->axes[k].name == s->x->axis[i].name;
+        if (!summed && !shape_put(s, s->x->axis[i].name, s->x->axis[i].size))
+            return false;
+    }
+    for (unsigned k = 0; k < s->axes_count; k++)
+        if (!shape_axis_in(s, k, s->y))
+            return false;
+    return true;
+}
+
 bool shape_infer_dropout(struct shape_request *s)
 {
     const double rate = s->r->numbers[0];
@@ -177,6 +194,8 @@ bool shape_infer_result(struct shape_request *s)
     const int64_t which = s->r->integers[0];
     const struct graph_axis *axes = graph_axes(g, n);
     s->out->type = TENSOR_F32;
+    if (n->op == OPERATOR_HEAD && which == 1)
+        return shape_put_all(s, n) && without(s, &g->nodes[graph_inputs(g, n)[1]], axes, 1);
     if (n->op == OPERATOR_TOPK && which == 1) {
         s->out->type = TENSOR_I32;
         return shape_put_all(s, n);

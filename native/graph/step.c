@@ -162,6 +162,7 @@ step_function *step_of(enum operator_code op)
         [OPERATOR_LAYERNORM] = step_layernorm,
         [OPERATOR_LAYERNORM_GRAD] = step_layernorm_grad,
         [OPERATOR_LAYERNORM_WEIGHT_GRAD] = step_layernorm_weight_grad,
+        [OPERATOR_HEAD] = step_head,
     };
     return functions[op];
 }

@@ -75,5 +75,8 @@ step_function step_rmsnorm, step_rmsnorm_grad, step_rmsnorm_weight_grad, step_la
     step_token_logprob_grad;             /* step_layer.c */
 step_function step_random, step_dropout; /* step_random.c */
 step_function step_factor;               /* step_factor.c */
+step_function step_head;                 /* step_head.c */
+
+bool step_ids_good(struct work *w, const int32_t *ids, uint64_t count, uint64_t n); /* step_layer.c: below n each */
 
 #endif

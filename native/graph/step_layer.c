@@ -272,7 +272,7 @@ bool step_attention_grad(struct work *w)
 
 /* ---- token_logprob: [ids, vocab] ---- */
 
-static bool ids_good(struct work *w, const int32_t *ids, uint64_t count, uint64_t n)
+bool step_ids_good(struct work *w, const int32_t *ids, uint64_t count, uint64_t n)
 {
     for (uint64_t i = 0; i < count; i++)
         if (ids[i] >= 0 && (uint64_t)ids[i] >= n)
@@ -293,7 +293,7 @@ bool step_token_logprob(struct work *w)
         lse = step_result(w, extra, r.order, r.kept);
     if (w->measure)
         return true;
-    if (!ids_good(w, ids, r.rows, r.n))
+    if (!step_ids_good(w, ids, r.rows, r.n))
         return false;
     softmax_logprob(w->pool, r.rows, r.n, logits, ids, y.at, extra == GRAPH_NONE ? NULL : lse.at);
     step_settle(w, &y);
@@ -311,7 +311,7 @@ bool step_token_logprob_grad(struct work *w)
     const struct result dx = step_result(w, w->id, r.order, r.rank);
     if (w->measure)
         return true;
-    if (!ids_good(w, ids, r.rows, r.n))
+    if (!step_ids_good(w, ids, r.rows, r.n))
         return false;
     softmax_logprob_backward(w->pool, r.rows, r.n, logits, ids, lse, g, dx.at);
     step_settle(w, &dx);

@@ -223,7 +223,7 @@ static bool decode_node(struct decoding *d)
     const unsigned op = reader_u8(&d->in), version = reader_u8(&d->in), type = reader_u8(&d->in);
     if (!d->in.ok)
         return short_of(d);
-    if (op >= OPERATOR_CODES)
+    if (op >= OPERATOR_INTERNAL)
         return error_set(d->err, ERROR_UNKNOWN, "a newer version of the program may know it", "operator %u is not known", op);
     if (version != operator_table[op].version)
         return error_set(d->err, ERROR_UNSUPPORTED, "use the version of the program that the run names",

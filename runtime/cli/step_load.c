@@ -29,10 +29,10 @@ static const struct script_limits patient = { .seconds = 60 };
 
 static json_t *config_of(int64_t layers)
 {
-    return json_pack("{s:[s], s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:b}", "architectures", "LlamaForCausalLM", "vocab_size",
-                     (int)VOCAB, "hidden_size", (int)EMBED, "intermediate_size", 1536, "num_hidden_layers", (json_int_t)layers,
-                     "num_attention_heads", 9, "num_key_value_heads", 3, "max_position_embeddings", 8192, "rope_theta", 100000.0,
-                     "rms_norm_eps", 0.00001, "tie_word_embeddings", 1);
+    return json_pack("{s:[s], s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:b}", "architectures", "LlamaForCausalLM",
+                     "vocab_size", (int)VOCAB, "hidden_size", (int)EMBED, "intermediate_size", 1536, "num_hidden_layers",
+                     (json_int_t)layers, "num_attention_heads", 9, "num_key_value_heads", 3, "max_position_embeddings", 8192,
+                     "rope_theta", 100000.0, "rms_norm_eps", 0.00001, "tie_word_embeddings", 1);
 }
 
 static bool traced(struct step_load *l, const struct step_load_options *o, struct error *err)
@@ -163,12 +163,10 @@ struct step_load *step_load_new(const struct step_load_options *o, struct error 
     l->rate = 1e-4f;
     batch_filled(&l->batch, o);
     if (traced(l, o, err)) {
-        l->graph = step_graph(&(struct step_parts){ .model = &l->traces[0],
-                                                    .objective = &l->traces[1],
-                                                    .optimiser = &l->traces[2],
-                                                    .layout = &l->layout,
-                                                    .clip = 1 },
-                              err);
+        l->graph = step_graph(
+            &(struct step_parts){
+                .model = &l->traces[0], .objective = &l->traces[1], .optimiser = &l->traces[2], .layout = &l->layout, .clip = 1 },
+            err);
         if (l->graph && bound(l, err) && prepared(l, o, err))
             return l;
     }

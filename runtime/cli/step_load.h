@@ -8,9 +8,9 @@
 
 struct step_load_options {
     int64_t rows, time;
-    int64_t rank;      /* of the adapters of all linears; 0: every weight is trained */
-    int64_t layers;    /* 30 of the real model */
-    double trained;    /* share of the tokens that the loss counts */
+    int64_t rank;   /* of the adapters of all linears; 0: every weight is trained */
+    int64_t layers; /* 30 of the real model */
+    double trained; /* share of the tokens that the loss counts */
     unsigned threads;
     executor_profile profile;
     void *profile_context;

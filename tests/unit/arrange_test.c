@@ -1,0 +1,261 @@
+/* The executor's own form of a graph gives the bits of the plain one, in less memory. A traced run computes every node as it stands. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "native/graph/arrange.h"
+#include "native/graph/backward.h"
+#include "native/graph/execute.h"
+#include "native/graph/rewrite.h"
+#include "native/graph/wire.h"
+#include "native/kernel/pool.h"
+
+static struct graph *g;
+static struct error err;
+
+static int fresh(void **state)
+{
+    (void)state;
+    g = graph_new(NULL);
+    err = (struct error){ 0 };
+    return 0;
+}
+
+static int done(void **state)
+{
+    (void)state;
+    graph_free(g);
+    return 0;
+}
+
+static void ok(bool good)
+{
+    if (!good)
+        fail_msg("%s: %s", err.place, err.message);
+}
+
+static uint32_t input(const char *name, enum tensor_type type, const char *axes)
+{
+    uint32_t node;
+    ok(graph_input(g, name, type, axes, &node, &err));
+    return node;
+}
+
+static uint32_t over(enum operator_code op, uint32_t x, uint32_t y, const char *axes)
+{
+    uint32_t node;
+    ok(graph_over(g, op, x, y, GRAPH_NONE, axes, &node, &err));
+    return node;
+}
+
+static uint32_t shifted(uint32_t x, int64_t by)
+{
+    uint32_t node;
+    ok(graph_add(g,
+                 &(struct graph_request){ .op = OPERATOR_SHIFT,
+                                          .inputs = &x,
+                                          .input_count = 1,
+                                          .axes = &(struct graph_word){ "time", 0 },
+                                          .axes_count = 1,
+                                          .integers = &by,
+                                          .integers_count = 1 },
+                 &node, &err));
+    return node;
+}
+
+static void ignored(void *context, uint32_t node, const void *bytes, size_t size)
+{
+    (void)context, (void)node, (void)bytes, (void)size;
+}
+
+/* Runs g over `inputs`, plainly (traced) or arranged; outputs are owned by the caller. */
+static float **run(const void *const *inputs, bool plain, unsigned threads, uint64_t *bytes)
+{
+    struct pool *pool = pool_new(threads);
+    struct executor *ex = executor_new(g, &(struct executor_options){ .pool = pool, .trace = plain ? ignored : NULL }, &err);
+    float **outputs = calloc(g->output_count, sizeof *outputs);
+    ok(ex != NULL);
+    for (uint32_t i = 0; i < g->output_count; i++)
+        outputs[i] = calloc(g->nodes[g->outputs[i].node].values, sizeof(float));
+    ok(executor_run(ex, inputs, (void *const *)outputs, NULL, &err));
+    *bytes = executor_bytes(ex);
+    executor_free(ex);
+    pool_free(pool);
+    return outputs;
+}
+
+static void same_bits(const void *const *inputs, bool less)
+{
+    uint64_t plain_bytes, bytes;
+    float **plain = run(inputs, true, 1, &plain_bytes);
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        float **arranged = run(inputs, false, threads, &bytes);
+        for (uint32_t i = 0; i < g->output_count; i++) {
+            assert_memory_equal(plain[i], arranged[i], g->nodes[g->outputs[i].node].values * sizeof(float));
+            free(arranged[i]);
+        }
+        free(arranged);
+    }
+    for (uint32_t i = 0; i < g->output_count; i++)
+        free(plain[i]);
+    free(plain);
+    if (less)
+        assert_true(bytes < plain_bytes);
+}
+
+static float number(uint32_t i)
+{
+    i = (i ^ 61) ^ i >> 16;
+    i *= 9;
+    i ^= i >> 4;
+    i *= 0x27d4eb2d;
+    return (float)(int32_t)(i ^ i >> 15) * 0x1p-31f;
+}
+
+static float *numbers(size_t count, uint32_t seed)
+{
+    float *x = malloc(count * sizeof *x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = number(seed + (uint32_t)i);
+    return x;
+}
+
+static bool has(const struct graph *in, unsigned op)
+{
+    for (uint32_t i = 0; i < in->node_count; i++)
+        if (in->nodes[i].op == op)
+            return true;
+    return false;
+}
+
+enum { ROWS = 3, TIME = 150, EMBED = 20, VOCAB = 70 };
+
+/* -sum of weighted log-probabilities of the next token, and its gradient by h. `seen`: the log-probabilities are an output too. */
+static void head_built(bool seen, bool weighted)
+{
+    const uint32_t h = input("h", TENSOR_F32, "row=3 time=150 embed=20"), table = input("table", TENSOR_F32, "vocab=70 embed=20");
+    const uint32_t ids = input("ids", TENSOR_I32, "row=3 time=150"), weight = input("weight", TENSOR_F32, "row=3 time=150");
+    const uint32_t logits = over(OPERATOR_DOT, h, table, "embed");
+    const uint32_t logprob = shifted(over(OPERATOR_TOKEN_LOGPROB, logits, shifted(ids, -1), "vocab"), 1);
+    const uint32_t minus = over(OPERATOR_NEG, logprob, GRAPH_NONE, "");
+    const uint32_t loss = weighted ? over(OPERATOR_SUM, minus, weight, "row time")
+                                   : over(OPERATOR_SUM, over(OPERATOR_MUL, minus, weight, ""), GRAPH_NONE, "row time");
+    uint32_t gradient;
+    ok(graph_backward(g, loss, &h, 1, &gradient, &err));
+    ok(graph_output(g, "loss", loss, &err));
+    ok(graph_output(g, "dh", gradient, &err));
+    if (seen)
+        ok(graph_output(g, "logprob", logprob, &err));
+}
+
+static void head_compared(float share)
+{
+    float *h = numbers(ROWS * TIME * EMBED, 1), *table = numbers(VOCAB * EMBED, 99), *weight = numbers(ROWS * TIME, 7);
+    int32_t *ids = malloc(ROWS * TIME * sizeof *ids);
+    for (uint32_t i = 0; i < ROWS * TIME; i++) {
+        ids[i] = (int32_t)((i * 2654435761u) >> 8) % VOCAB;
+        ids[i] = ids[i] < 0 ? -ids[i] : ids[i];
+        if (number(1000 + i) >= share)
+            weight[i] = i % 2 ? 0.0f : -0.0f;
+    }
+    same_bits((const void *[]){ h, table, ids, weight }, true);
+    free(h);
+    free(table);
+    free(weight);
+    free(ids);
+}
+
+static void a_head_in_tiles_gives_the_bits_of_whole_logits(void **state)
+{
+    (void)state;
+    uint32_t *from;
+    head_built(false, true);
+    struct graph *arranged = arrange_heads(g, &from, &err);
+    ok(arranged != NULL);
+    assert_true(has(arranged, OPERATOR_HEAD));
+    assert_false(has(arranged, OPERATOR_TOKEN_LOGPROB));
+    graph_free(arranged);
+    free(from);
+    for (int i = 0; i < 5; i++)
+        head_compared((float[]){ 2.0f, 0.5f, -0.5f, -0.98f, -2.0f }[i]);
+}
+
+static void log_probabilities_that_are_read_otherwise_are_all_there(void **state)
+{
+    (void)state;
+    head_built(true, true);
+    head_compared(-0.5f);
+}
+
+static void a_product_with_weights_reads_every_log_probability(void **state)
+{
+    (void)state;
+    head_built(false, false);
+    head_compared(-0.5f);
+}
+
+static void a_gradient_that_depends_on_the_log_probabilities_leaves_the_head_whole(void **state)
+{
+    (void)state;
+    uint32_t *from, gradient;
+    const uint32_t h = input("h", TENSOR_F32, "time=150 embed=20"), table = input("table", TENSOR_F32, "vocab=70 embed=20");
+    const uint32_t ids = input("ids", TENSOR_I32, "time=150");
+    const uint32_t logprob = over(OPERATOR_TOKEN_LOGPROB, over(OPERATOR_DOT, h, table, "embed"), ids, "vocab");
+    const uint32_t loss = over(OPERATOR_SUM, over(OPERATOR_SQUARE, logprob, GRAPH_NONE, ""), GRAPH_NONE, "time");
+    ok(graph_backward(g, loss, &h, 1, &gradient, &err));
+    ok(graph_output(g, "dh", gradient, &err));
+    struct graph *arranged = arrange_heads(g, &from, &err);
+    ok(arranged != NULL);
+    assert_false(has(arranged, OPERATOR_HEAD));
+    graph_free(arranged);
+    free(from);
+}
+
+static void what_is_cheap_and_read_again_much_later_is_computed_again(void **state)
+{
+    (void)state;
+    const uint32_t x = input("x", TENSOR_F32, "row=64 time=512"), y = over(OPERATOR_SILU, x, GRAPH_NONE, "");
+    uint32_t total = over(OPERATOR_SUM, y, GRAPH_NONE, "row");
+    for (int i = 0; i < 150; i++)
+        total = over(OPERATOR_SUM, over(OPERATOR_MUL, x, total, ""), GRAPH_NONE, "row");
+    const uint32_t late = over(OPERATOR_MUL, y, total, "");
+    ok(graph_output(g, "total", over(OPERATOR_SUM, late, GRAPH_NONE, "row"), &err));
+    float *a = numbers(64 * 512, 5);
+    same_bits((const void *[]){ a }, true);
+    free(a);
+}
+
+static void an_internal_operator_is_not_taken_from_the_wire(void **state)
+{
+    (void)state;
+    enum operator_code code;
+    struct buffer bytes = { 0 };
+    uint32_t *from;
+    assert_false(operator_find("head", &code));
+    head_built(false, true);
+    struct graph *arranged = arrange_heads(g, &from, &err);
+    ok(arranged != NULL);
+    graph_encode(arranged, false, &bytes);
+    assert_null(graph_decode(bytes.bytes, bytes.size, NULL, &err));
+    assert_int_equal(err.code, ERROR_UNKNOWN);
+    buffer_free(&bytes);
+    graph_free(arranged);
+    free(from);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_head_in_tiles_gives_the_bits_of_whole_logits, fresh, done),
+        cmocka_unit_test_setup_teardown(log_probabilities_that_are_read_otherwise_are_all_there, fresh, done),
+        cmocka_unit_test_setup_teardown(a_product_with_weights_reads_every_log_probability, fresh, done),
+        cmocka_unit_test_setup_teardown(a_gradient_that_depends_on_the_log_probabilities_leaves_the_head_whole, fresh, done),
+        cmocka_unit_test_setup_teardown(what_is_cheap_and_read_again_much_later_is_computed_again, fresh, done),
+        cmocka_unit_test_setup_teardown(an_internal_operator_is_not_taken_from_the_wire, fresh, done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
