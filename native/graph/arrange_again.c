@@ -32,8 +32,8 @@ static bool is_view(unsigned op)
 
 static bool is_cheap(const struct graph_node *n)
 {
-    return n->values >= LARGE &&
-           (operator_table[n->op].flags & OPERATOR_ELEMENTWISE || n->op == OPERATOR_RMSNORM || is_view(n->op));
+    return n->values >= LARGE && (operator_table[n->op].flags & OPERATOR_ELEMENTWISE || n->op == OPERATOR_RMSNORM ||
+                                  n->op == OPERATOR_LAYERNORM || is_view(n->op));
 }
 
 static bool is_bound(const struct graph_node *n)
