@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "native/kernel/attention.h"
+#include "native/kernel/dct.h"
 #include "native/kernel/elementwise.h"
 #include "native/kernel/gather.h"
 #include "native/kernel/gemm.h"
@@ -211,6 +212,21 @@ static void run_rope(struct trial *t, int scaling)
         t->index[i] *= 1000;
     rope_run(NULL, &rope, 30, 3, 40, t->index, scaling >= ROPE_LLAMA3, t->x, t->out);
     keep(t, t->out, 30 * 3 * 40);
+}
+
+static void run_dct(struct trial *t, int inverse)
+{
+    static const struct dct shapes[] = {
+        { 1, 512, 1, 64, false }, { 48, 36, 12, 9, false }, { 40, 3, 8, 1, false }, { 2, 508, 2, 127, false }
+    };
+
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct dct dct = shapes[i];
+
+        dct.inverse = inverse != 0;
+        dct_run(NULL, &dct, t->x, t->more, t->out);
+        keep(t, t->out, dct.rows * dct.columns);
+    }
 }
 
 static void run_gather(struct trial *t, int unused)
