@@ -34,6 +34,23 @@ bool measure_wanted(const struct measure *m, const char *name)
     return strncmp(name, m->only, strlen(m->only)) == 0;
 }
 
+static const char *environment(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : otherwise;
+}
+
+const char *measure_python(void)
+{
+    return environment("RONDO_BENCH_PYTHON", "python3");
+}
+
+const char *measure_openblas(void)
+{
+    return environment("RONDO_OPENBLAS", "libopenblas.so.0");
+}
+
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */
 
 static double seconds(const struct measure_side *side, size_t calls)

@@ -1,0 +1,59 @@
+#!/bin/sh
+# run.sh: install the peers of the bench, build, and run every part against them.
+# usage: sh bench/run.sh [OPTION...] [PART...]        options and parts as `rondo bench` takes them: --json, --pairs 9, gemm step ...
+#
+# The peers come once, from the package index that pip is set up for, into build/bench-venv:
+#   torch transformers peft numpy   PyTorch's training step and generation
+#   scipy-openblas32                a current OpenBLAS as a shared library
+# and from Debian, where root can install: libmpfr-dev, for the exact values of the elementary functions.
+# What cannot be had is told here, and once more by its rows, which say `absent`; it never changes the exit status.
+set -eu
+cd "$(dirname "$0")/.."
+
+venv=build/bench-venv
+absent=
+
+# without NAME WHY: a peer that this run has to do without.
+without() {
+    absent="$absent
+bench: without $1: $2"
+}
+
+# pip_peer MODULE PACKAGE...: installs the packages unless python can import the module.
+pip_peer() {
+    module=$1
+    shift
+    "$venv/bin/python" -c "import $module" 2>/dev/null && return
+    echo "bench: installing $*" >&2
+    "$venv/bin/python" -m pip install -q "$@" >&2 || without "$module" "pip cannot install $* (needs a network, or a package index pip knows)"
+}
+
+sh tools/setup.sh
+if [ ! -x "$venv/bin/python" ] && ! python3 -m venv "$venv" >&2; then
+    without "torch, transformers, peft, numpy, openblas" "python3 cannot make $venv; apt-get install python3-venv"
+fi
+if [ -x "$venv/bin/python" ]; then
+    pip_peer torch torch
+    pip_peer transformers transformers
+    pip_peer peft peft
+    pip_peer numpy numpy
+    pip_peer scipy_openblas32 scipy-openblas32
+    RONDO_BENCH_PYTHON=$PWD/$venv/bin/python
+    export RONDO_BENCH_PYTHON
+    RONDO_OPENBLAS=$("$venv/bin/python" -c 'import glob, os, scipy_openblas32 as blas
+print(glob.glob(os.path.join(os.path.dirname(blas.__file__), "lib", "*openblas*.so*"))[0])' 2>/dev/null) && export RONDO_OPENBLAS
+fi
+if ! [ -f /usr/include/mpfr.h ]; then
+    if [ "$(id -u)" = 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libmpfr-dev >&2 ||
+            without mpfr "apt-get cannot install libmpfr-dev"
+    else
+        without mpfr "only root can install it; run: apt-get install libmpfr-dev"
+    fi
+fi
+[ -z "$absent" ] || echo "${absent#?}" >&2
+
+status=0
+build/rondo bench "$@" || status=$?
+[ -z "$absent" ] || echo "${absent#?}" >&2
+exit "$status"
