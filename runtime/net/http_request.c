@@ -42,7 +42,7 @@ void http_request_free(struct http_request *r)
         event_stream_gone(r->stream);
     if (r->response)
         MHD_destroy_response(r->response);
-    r->server->body_bytes -= r->expected;
+    r->server->body_bytes -= r->body.size;
     buffer_free(&r->body);
     free(r->path);
     free(r->segments);
@@ -174,12 +174,7 @@ static bool body_admit(struct http_request *r)
                             r->route->body_limit);
         return false;
     }
-    if (size > r->server->limits.body_bytes - r->server->body_bytes) {
-        http_answer_refusal(r, 503, ERROR_LIMIT, "try again in a moment", "too many bodies are on their way");
-        return false;
-    }
     r->expected = size;
-    r->server->body_bytes += size;
     return true;
 }
 
@@ -210,6 +205,12 @@ bool http_request_take(struct http_request *r, const char *bytes, size_t size)
         return true;
     if (!r->route || size > r->expected - r->body.size)
         return false;
+    /* What is held counts, not what is announced: else a few clients that say nothing more keep all others out. */
+    if (size > r->server->limits.body_bytes - r->server->body_bytes) {
+        http_answer_refusal(r, 503, ERROR_LIMIT, "try again in a moment", "too many bodies are on their way");
+        return true;
+    }
+    r->server->body_bytes += size;
     buffer_add(&r->body, bytes, size);
     return true;
 }

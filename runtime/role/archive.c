@@ -272,7 +272,7 @@ bool archive_gather(struct archive *a, struct hash id, bool object, struct error
     struct manifest m;
 
     if (a->elsewhere)
-        return fetch_complete(&a->auditor, &(struct fetch_want){ id, object }, 1, COURSE_OBJECT_LIMIT) ||
+        return fetch_complete(&a->auditor, &(struct fetch_want){ .id = id, .object = object }, 1, COURSE_OBJECT_LIMIT) ||
                a->elsewhere->gather(a->elsewhere->context, id, object, err);
     if (!gather_block(a, id, err))
         return false;

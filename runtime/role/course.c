@@ -342,7 +342,7 @@ struct wants {
 static void want(struct wants *w, struct hash id, bool object)
 {
     w->list = realloc(w->list, (w->count + 1) * sizeof *w->list);
-    w->list[w->count++] = (struct fetch_want){ id, object };
+    w->list[w->count++] = (struct fetch_want){ .id = id, .object = object };
 }
 
 static json_t *read_block(struct course *c, struct hash id, struct error *err)

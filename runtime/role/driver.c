@@ -6,6 +6,8 @@
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/routes.h"
 
+enum { WAITING_MOST = 8 << 20 };
+
 /* --- keys for the machine ------------------------------------------------------------------------------------------- */
 
 /* Statements of which a key makes one for a (run, round, view, phase): two would be an equivocation. */
@@ -484,6 +486,16 @@ void driver_free(struct driver *d)
     json_decref(d->over);
     uv_close((uv_handle_t *)&d->timer, NULL);
     uv_close((uv_handle_t *)&d->tick, driver_closed);
+}
+
+bool driver_takes(struct driver *d, size_t size)
+{
+    if (d->member || d->trainer)
+        return true;
+    if (size > WAITING_MOST - d->waiting)
+        return false;
+    d->waiting += size;
+    return true;
 }
 
 void driver_message(struct driver *d, const json_t *message)

@@ -20,6 +20,8 @@ void driver_free(struct driver *d);
 
 /* A message that came in, its documents verified and kept already. Borrowed. */
 void driver_message(struct driver *d, const json_t *message);
+/* Whether a message of this many bytes can be taken now: until the machine runs few are kept. Counts it when it can. */
+bool driver_takes(struct driver *d, size_t size);
 
 /* The round that is open here: 0 until the opening record is known. */
 int64_t driver_round(const struct driver *d);

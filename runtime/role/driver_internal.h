@@ -58,6 +58,7 @@ struct driver {
     json_t *finals;     /* [ { record, certificate } ] from round 0 */
 
     struct pending_event *first, **last;
+    size_t waiting; /* bytes of messages that wait for the machine */
     bool draining;
     uv_timer_t timer, tick; /* the machine's; the driver's own, four times a block */
     bool timers;

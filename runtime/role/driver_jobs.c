@@ -125,15 +125,21 @@ struct needs {
     size_t count;
 };
 
-static bool need(struct needs *n, const char *cid, struct error *err)
+/* An object of at most `limit` bytes; what a stranger's document names is not fetched, and fills no disk, beyond that. */
+static bool need_within(struct needs *n, const char *cid, uint64_t limit, struct error *err)
 {
     struct hash id;
 
     if (!cid || !cid_parse(cid, &id, err))
         return cid ? false : error_set(err, ERROR_MISSING, NULL, "a content id is absent");
     n->list = realloc(n->list, (n->count + 1) * sizeof *n->list);
-    n->list[n->count++] = (struct fetch_want){ id, true };
+    n->list[n->count++] = (struct fetch_want){ .id = id, .object = true, .limit = limit };
     return true;
+}
+
+static bool need(struct needs *n, const char *cid, struct error *err)
+{
+    return need_within(n, cid, 0, err);
 }
 
 static bool need_context(struct driver *d, struct needs *n, json_t *context, json_t *shards, struct error *err)
@@ -207,7 +213,8 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
 
     switch (j->kind) {
     case ACTION_CHECK:
-        if (need(n, document_text(document, "payload"), err) && need(n, document_text(document, "step_log"), err))
+        if (need_within(n, document_text(document, "payload"), (uint64_t)d->course->spec.limits.payload_bytes, err) &&
+            need_within(n, document_text(document, "step_log"), COURSE_LOG_LIMIT, err))
             job = json_pack("{s:s, s:O, s:O}", "job", "check", "document", document, "context", context);
         break;
     case ACTION_REPLAY:

@@ -10,6 +10,9 @@
 
 enum { RELEASE_RETRY_MS = 2000, RELEASE_TURN_MS = 300 };
 
+/* Others' signatures are taken before this member has worked a release out itself, for the newest rounds and so many; they come again. */
+enum { EARLY_ROUNDS = 64, EARLY_MOST = 2 * SPEC_PANEL };
+
 /* --- head and blocks ---------------------------------------------------------------------------------------------------- */
 
 static void head_told(void *context, const struct ledger_answer *answer)
@@ -178,14 +181,16 @@ void driver_release_signature(struct driver *d, int64_t round, const json_t *bod
 {
     struct account_signature signature;
 
-    if (round < 1 || round > d->course->spec.rounds || !read_signature(body, &signature))
+    /* Nobody need be anybody to send one: it may cost no memory for rounds that are not decided, or long over. */
+    if (!d->is_member || round < 1 || round > d->course->spec.rounds || round >= driver_round(d) ||
+        round + EARLY_ROUNDS < driver_round(d) || !read_signature(body, &signature))
         return;
     struct driver_release *r = release_of(d, round);
 
     if (r->known)
         add_signature(r, &signature);
-    else if (json_array_size(r->early) < 4 * SPEC_PANEL)
-        json_array_append(r->early, (json_t *)(uintptr_t)body);
+    else if (!r->done && json_array_size(r->early) < EARLY_MOST)
+        json_array_append_new(r->early, json_pack("{s:O}", "signature", json_object_get(body, "signature")));
 }
 
 static void ignore_answer(void *context, struct http_answer *answer)

@@ -18,6 +18,7 @@ struct delivery {
     char *endpoint;
     json_t *contributions; /* CIDs to acknowledge; empty: nothing is pushed */
     json_t *missing;       /* blocks still to push */
+    json_t *pushed;        /* CID -> true: no block is pushed twice, whatever the other side says */
     struct delivery *next; /* in driver->deliveries */
 };
 
@@ -33,6 +34,7 @@ static void delivery_free(struct delivery *v)
     free(v->endpoint);
     json_decref(v->contributions);
     json_decref(v->missing);
+    json_decref(v->pushed);
     free(v);
 }
 
@@ -122,10 +124,13 @@ static void deliver_next(struct delivery *v)
     struct error err = { 0 };
     struct hash id;
     char path[128];
-    bool ok = cid && cid_parse(cid, &id, &err) && block_get(&d->node->blocks, id, &bytes, &err);
+    bool ok =
+        cid && !json_object_get(v->pushed, cid) && cid_parse(cid, &id, &err) && block_get(&d->node->blocks, id, &bytes, &err);
 
-    if (ok)
+    if (ok) {
         snprintf(path, sizeof path, "/v1/blocks/%s", cid);
+        json_object_set_new(v->pushed, cid, json_true());
+    }
     json_array_remove(v->missing, count - 1);
     if (ok)
         call(v, "PUT", path, bytes.bytes, bytes.size, pushed);
@@ -173,7 +178,9 @@ static void send_to(struct driver *d, const char *did, const char *endpoint, con
 {
     struct delivery *v = calloc(1, sizeof *v);
 
-    *v = (struct delivery){ .driver = d, .contributions = json_incref(contributions), .missing = json_array() };
+    *v = (struct delivery){
+        .driver = d, .contributions = json_incref(contributions), .missing = json_array(), .pushed = json_object()
+    };
     snprintf(v->did, sizeof v->did, "%s", did);
     v->endpoint = strdup(endpoint);
     v->next = d->deliveries;

@@ -5,11 +5,12 @@
 
 #include "runtime/store/object.h"
 
-enum { AT_ONCE = 8, RETRY_MS = 100, PAUSE_MOST = 5 };
+enum { AT_ONCE = 8, RETRY_MS = 100, PAUSE_MOST = 5, PATIENCE_MS = 8000, PATIENCE_MOST_MS = 64000 };
 
 struct item {
     struct hash id;
     bool manifest, done;
+    uint64_t limit;                 /* of a manifest's object */
     struct http_transfer *transfer; /* while it is asked for */
     char did[PEER_DID];             /* who is asked */
     size_t turn, asked;             /* place in the list of peers; how many were asked since the last pause */
@@ -22,7 +23,7 @@ struct fetch {
     struct node *node;
     struct item **items; /* each on its own: transfers point at them */
     size_t count, capacity, busy, left;
-    uint64_t object_limit, deadline;
+    uint64_t deadline;
     uv_timer_t *timer;
     fetch_done *done;
     void *context;
@@ -56,7 +57,7 @@ static void fetch_end(struct fetch *f, const struct error *err)
     done(context, err);
 }
 
-static void add_item(struct fetch *f, struct hash id, bool manifest)
+static void add_item(struct fetch *f, struct hash id, bool manifest, uint64_t limit)
 {
     if (f->count == f->capacity) {
         f->capacity = f->capacity ? f->capacity * 2 : 32;
@@ -64,7 +65,7 @@ static void add_item(struct fetch *f, struct hash id, bool manifest)
     }
     f->items[f->count] = calloc(1, sizeof **f->items);
     *f->items[f->count++] =
-        (struct item){ .id = id, .manifest = manifest, .fetch = f, .turn = id.bytes[0] }; /* spreads the load */
+        (struct item){ .id = id, .manifest = manifest, .limit = limit, .fetch = f, .turn = id.bytes[0] }; /* spreads the load */
     f->left++;
 }
 
@@ -77,11 +78,11 @@ static bool settle(struct fetch *f, struct item *item, struct error *err)
     f->left--;
     if (!item->manifest)
         return true;
-    if (!object_manifest(&f->node->blocks, item->id, NULL, f->object_limit, &m, err))
+    if (!object_manifest(&f->node->blocks, item->id, NULL, item->limit, &m, err))
         return false;
     for (size_t i = 0; i < m.count; i++)
         if (!block_has(&f->node->blocks, m.chunks[i]))
-            add_item(f, m.chunks[i], false);
+            add_item(f, m.chunks[i], false, 0);
     manifest_free(&m);
     return true;
 }
@@ -151,7 +152,12 @@ static bool ask(struct fetch *f, struct item *item)
     snprintf(path, sizeof path, "/v1/blocks/%s", cid_text(item->id, cid));
 
     char *url = http_url_join(peer->endpoint, path);
-    struct http_call call = { .method = "GET", .url = url, .limit = BLOCK_SIZE, .connect_ms = 3000, .total_ms = 60000 };
+    unsigned patience = PATIENCE_MS << item->pauses;
+    struct http_call call = { .method = "GET",
+                              .url = url,
+                              .limit = BLOCK_SIZE,
+                              .connect_ms = 3000,
+                              .total_ms = patience < PATIENCE_MOST_MS ? patience : PATIENCE_MOST_MS };
 
     item->transfer = http_client_send(f->node->client, &call, answered, item, &err);
     free(url);
@@ -205,19 +211,22 @@ static void fetch_pump(struct fetch *f)
     uv_timer_start(f->timer, due, f->left == 0 ? 0 : RETRY_MS, 0);
 }
 
+static uint64_t limit_of(const struct fetch_want *want, uint64_t most)
+{
+    return want->limit && want->limit < most ? want->limit : most;
+}
+
 struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit,
                           unsigned limit_ms, fetch_done *done, void *context)
 {
     struct fetch *f = calloc(1, sizeof *f);
 
-    *f = (struct fetch){
-        .node = node, .object_limit = object_limit, .deadline = uv_now(&node->loop) + limit_ms, .done = done, .context = context
-    };
+    *f = (struct fetch){ .node = node, .deadline = uv_now(&node->loop) + limit_ms, .done = done, .context = context };
     f->timer = calloc(1, sizeof *f->timer);
     uv_timer_init(&node->loop, f->timer);
     f->timer->data = f;
     for (size_t i = 0; i < count; i++)
-        add_item(f, wants[i].id, wants[i].object);
+        add_item(f, wants[i].id, wants[i].object, limit_of(&wants[i], object_limit));
     uv_timer_start(f->timer, due, 0, 0);
     return f;
 }
@@ -239,7 +248,7 @@ bool fetch_complete(struct node *node, const struct fetch_want *wants, size_t co
             return false;
         if (!wants[i].object)
             continue;
-        if (!object_manifest(&node->blocks, wants[i].id, NULL, object_limit, &m, &err))
+        if (!object_manifest(&node->blocks, wants[i].id, NULL, limit_of(&wants[i], object_limit), &m, &err))
             return false;
         for (size_t j = 0; all && j < m.count; j++)
             all = block_has(&node->blocks, m.chunks[j]);

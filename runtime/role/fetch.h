@@ -2,7 +2,8 @@
  *
  *     want: objects (by manifest) and single blocks ── GET /v1/blocks/CID from peers, several at once ──> the node's store
  *
- * Each peer is asked in turn; one that is silent, or answered with other bytes, is left alone for a while (peer.h).
+ * Each peer is asked in turn; one that is silent, or answered with other bytes, is left alone for a while (peer.h). At first a peer has
+ * seconds for a block, so that one that dribbles does not use up the time of the others; a minute when all were asked in vain.
  */
 #ifndef RONDO_ROLE_FETCH_H
 #define RONDO_ROLE_FETCH_H
@@ -16,10 +17,11 @@ typedef void fetch_done(void *context, const struct error *err);
 
 struct fetch_want {
     struct hash id;
-    bool object; /* its manifest and all chunks; else the block alone */
+    bool object;    /* its manifest and all chunks; else the block alone */
+    uint64_t limit; /* greatest size of the object, bytes, when it is less than that of the whole fetch; 0: that */
 };
 
-/* Fails with `missing` when it is not complete after `limit_ms`. `manifest_limit`: greatest size of an object. */
+/* Fails with `missing` when it is not complete after `limit_ms`, with `limit` when an object is larger than it may be. */
 struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit,
                           unsigned limit_ms, fetch_done *done, void *context);
 

@@ -287,6 +287,8 @@ static void post_documents(struct http_request *request, void *context)
         http_answer_problem(request, 400, &err);
     } else if (!node->course) {
         http_answer_refusal(request, 404, ERROR_UNKNOWN, NULL, "this node takes part in no run yet");
+    } else if (node->driver && !driver_takes(node->driver, size)) {
+        http_answer_refusal(request, 503, ERROR_LIMIT, "try again in a moment", "this node still prepares for the run");
     } else {
         bool ok = json_is_object(message) || error_set(&err, ERROR_TYPE, NULL, "a message is a JSON object");
 

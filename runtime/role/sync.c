@@ -121,7 +121,7 @@ static bool give_object(void *context, struct hash id, bool object, struct error
 {
     struct syncing *s = context;
     struct gathering g = { .s = s, .err = err };
-    struct fetch_want want = { id, object };
+    struct fetch_want want = { .id = id, .object = object };
 
     fetch_start(&s->a.auditor, &want, 1, COURSE_OBJECT_LIMIT, GATHER_MS, gathered, &g);
     while (!g.done)

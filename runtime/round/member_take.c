@@ -285,7 +285,8 @@ static void take_record(struct member *m, json_t *record)
 {
     char cid[CID_TEXT];
     if (value_integer(record, "round") == m->round && value_is(record, "run", m->rules->run) && value_cid(record, cid) &&
-        json_object_size(m->records) < MEMBER_RECORDS && is_named(m, cid))
+        json_object_size(m->records) < MEMBER_RECORDS && is_named(m, cid) &&
+        json_dumpb(record, NULL, 0, JSON_COMPACT) <= MEMBER_RECORD_BYTES)
         json_object_set(m->records, cid, record);
 }
 

@@ -153,6 +153,7 @@ static int begin_strict(void **state)
     limits.connections = 300;
     limits.streams = 1;
     limits.header_bytes = 8192;
+    limits.body_bytes = 200000;
     return begin_with(state, limits);
 }
 
@@ -457,6 +458,42 @@ static void a_body_over_the_limit_is_refused_before_it_is_read(void **state)
     assert_non_null(strstr(text, "\"code\":\"limit\""));
     assert_int_equal(w->handled, 0);
     close(fd);
+}
+
+static void bodies_that_are_only_announced_keep_nobody_out(void **state)
+{
+    struct world *w = *state;
+    char text[2048], *body = calloc(1, 100001);
+    int silent[4], fd;
+
+    for (int i = 0; i < 4; i++) {
+        silent[i] = raw_open(w);
+        raw_send(silent[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nabc");
+    }
+    run_for(w, 50);
+    fd = raw_open(w);
+    memset(body, 'x', 100000);
+    raw_send(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+    raw_send(fd, body);
+    run_for(w, 100);
+    assert_true(raw_read(fd, text, sizeof text) > 0);
+    assert_non_null(strstr(text, "200"));
+    close(fd);
+
+    fd = raw_open(w); /* what is held counts */
+    raw_send(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 250000\r\n\r\n");
+    for (int i = 0; i < 5; i++) {
+        body[50000] = 0;
+        raw_send(fd, body);
+        run_for(w, 50);
+    }
+    run_for(w, 50);
+    assert_true(raw_read(fd, text, sizeof text) > 0);
+    assert_non_null(strstr(text, "503"));
+    close(fd);
+    for (int i = 0; i < 4; i++)
+        close(silent[i]);
+    free(body);
 }
 
 static void a_refusal_at_the_headers_ends_the_upload(void **state)
@@ -768,6 +805,7 @@ int main(void)
         T(events_arrive_as_they_are_sent),
         T(a_listener_that_does_not_read_is_cut_off),
         STRICT(more_streams_than_allowed_get_503),
+        STRICT(bodies_that_are_only_announced_keep_nobody_out),
         T(a_body_over_the_limit_is_refused_before_it_is_read),
         T(a_refusal_at_the_headers_ends_the_upload),
         T(a_body_of_unknown_length_is_refused),

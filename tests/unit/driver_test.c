@@ -1,0 +1,225 @@
+/* What others can make a node do and hold: machines that never have enough, objects too large to want, signatures of nobody. */
+#include "runtime/role/driver_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "native/base/json.h"
+#include "runtime/store/object.h"
+#include "tests/fixture/fixture.h"
+
+struct place {
+    char folder[64];
+    struct node node;
+    struct course course;
+    struct driver driver;
+    char wanted[CID_TEXT]; /* what the other side says it lacks */
+    int posts, puts;
+    int ends; /* of a fetch */
+    struct error ended;
+};
+
+/* The other side, which always lacks the same block. */
+static void answer_missing(struct http_request *request, void *context)
+{
+    struct place *p = context;
+    json_t *answer = json_pack("{s:[s]}", "missing", p->wanted);
+
+    if (strcmp(http_request_method(request), "PUT") == 0)
+        p->puts++;
+    else
+        p->posts++;
+    http_answer_json(request, 200, answer);
+    json_decref(answer);
+}
+
+static const struct http_route routes[] = {
+    { "PUT", "/v1/blocks/{cid}", BLOCK_SIZE, NULL, answer_missing },
+    { "POST", "/v1/documents", 1 << 20, NULL, answer_missing },
+    { 0 },
+};
+
+static int set_up(void **state)
+{
+    struct place *p = calloc(1, sizeof *p);
+    struct http_server_options server = { .routes = routes, .context = p };
+    struct error err = { 0 };
+    char path[128];
+
+    assert_true(sodium_init() >= 0);
+    fixture_folder(p->folder);
+    snprintf(path, sizeof path, "%s/blocks", p->folder);
+    uv_loop_init(&p->node.loop);
+    p->node.peers = peer_list_new();
+    p->node.client = http_client_new(&p->node.loop, &(struct http_client_options){ .plain = false }, &err);
+    p->node.server = http_server_new(&p->node.loop, &server, &err);
+    p->node.options.quiet = true;
+    assert_true(block_store_open(path, &p->node.blocks, &err));
+    p->course.node = &p->node;
+    p->course.enrolments = json_object();
+    p->course.spec.rounds = 1000;
+    p->driver.node = &p->node;
+    p->driver.course = &p->course;
+    p->driver.finals = json_array();
+    p->driver.told = json_object();
+    p->driver.last = &p->driver.first;
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    driver_deliveries_free(&p->driver);
+    driver_ledger_free(&p->driver);
+    http_client_free(p->node.client);
+    http_server_free(p->node.server);
+    uv_run(&p->node.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&p->node.loop), 0);
+    for (struct pending_event *e = p->driver.first, *next; e; e = next) {
+        next = e->next;
+        json_decref(e->body);
+        free(e);
+    }
+    peer_list_free(p->node.peers);
+    json_decref(p->course.enrolments);
+    json_decref(p->driver.finals);
+    json_decref(p->driver.told);
+    fixture_remove(p->folder);
+    free(p);
+    return 0;
+}
+
+static json_t *contribution(struct place *p, struct hash payload)
+{
+    struct key_pair keys;
+    struct document document = { 0 };
+    struct error err = { 0 };
+    json_t *fields, *envelope;
+
+    key_pair_derive("driver_test", "trainer", &keys);
+    fields = json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:{s:i, s:i}, s:i, s:i, s:s, s:[{s:i, s:s, s:[s]}], s:o}",
+                       "run", document_json_cid(payload), "round", 1, "start", document_json_hash(payload), "end",
+                       document_json_hash(payload), "carry_in", document_json_hash(payload), "carry_out",
+                       document_json_hash(payload), "body", document_json_hash(payload), "payload", document_json_cid(payload),
+                       "payload_bytes", 1000, "codec", "bits", 4, "block", 256, "tokens", 2048, "steps", 25, "loss", "3fc00000",
+                       "probes", "step", 24, "loss", "3fc00000", "values", "00000000", "step_log", document_json_cid(payload));
+    (void)p;
+    FIXTURE_OK(document_make(DOCUMENT_CONTRIBUTION, fields, &keys.identity, NULL, &document, &err), &err);
+    envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, &err);
+    document_free(&document);
+    json_decref(fields);
+    return envelope;
+}
+
+static void a_block_is_pushed_once_to_one_that_never_has_it(void **state)
+{
+    struct place *p = *state;
+    struct error err = { 0 };
+    struct hash id;
+    json_t *action;
+
+    assert_true(block_put(&p->node.blocks, "a payload", 9, &id, &err));
+    cid_text(id, p->wanted);
+    json_object_set_new(p->course.enrolments, "did:x",
+                        json_pack("{s:{s:s}}", "payload", "endpoint", http_server_url(p->node.server)));
+    action = json_pack("{s:[s], s:{s:[o]}}", "to", "did:x", "message", "documents", contribution(p, id));
+    driver_send(&p->driver, action);
+    json_decref(action);
+    assert_non_null(p->driver.deliveries);
+    for (int i = 0; p->driver.deliveries && i < 1000; i++)
+        uv_run(&p->node.loop, UV_RUN_ONCE);
+    assert_null(p->driver.deliveries);
+    assert_int_equal(p->posts, 1);
+    assert_int_equal(p->puts, 1);
+}
+
+static void fetched(void *context, const struct error *err)
+{
+    struct place *p = context;
+
+    p->ends++;
+    p->ended = err ? *err : (struct error){ 0 };
+}
+
+static void fetch(struct place *p, struct hash id, uint64_t limit)
+{
+    p->ends = 0;
+    fetch_start(&p->node, &(struct fetch_want){ .id = id, .object = true, .limit = limit }, 1, UINT64_C(16) << 30, 5000, fetched,
+                p);
+    for (int i = 0; !p->ends && i < 1000; i++)
+        uv_run(&p->node.loop, UV_RUN_ONCE);
+    assert_int_equal(p->ends, 1);
+}
+
+static void an_object_that_is_larger_than_it_may_be_is_not_fetched(void **state)
+{
+    struct place *p = *state;
+    size_t size = 3 << 20;
+    uint8_t *bytes = calloc(1, size);
+    struct error err = { 0 };
+    struct hash id;
+
+    assert_true(object_put(&p->node.blocks, PAYLOAD_MEDIA, bytes, size, &id, &err));
+    free(bytes);
+    fetch(p, id, 0);
+    assert_int_equal(p->ended.code, ERROR_NONE);
+    fetch(p, id, size - 1);
+    assert_int_equal(p->ended.code, ERROR_LIMIT);
+    assert_false(
+        fetch_complete(&p->node, &(struct fetch_want){ .id = id, .object = true, .limit = size - 1 }, 1, UINT64_C(16) << 30));
+}
+
+static void few_messages_wait_for_a_machine_that_is_not_there_yet(void **state)
+{
+    struct place *p = *state;
+    int taken = 0;
+
+    for (int i = 0; i < 1000; i++)
+        taken += driver_takes(&p->driver, 1 << 20);
+    assert_int_equal(taken, 8);
+    assert_false(driver_takes(&p->driver, SIZE_MAX));
+}
+
+static void signatures_of_nobody_take_little_room(void **state)
+{
+    struct place *p = *state;
+    char hex[2 * ACCOUNT_SIGNATURE_SIZE + 1];
+    size_t rounds = 0;
+    json_t *body;
+
+    p->driver.is_member = true;
+    for (int i = 0; i < 200; i++)
+        json_array_append_new(p->driver.finals, json_object());
+    memset(hex, '0', sizeof hex - 1);
+    hex[sizeof hex - 1] = 0;
+    body = json_pack("{s:s, s:s}", "signature", hex, "more", "what nobody asked for");
+    for (int times = 0; times < 200; times++)
+        for (int64_t round = 0; round < 1100; round++)
+            driver_release_signature(&p->driver, round, body);
+    json_decref(body);
+    for (const struct driver_release *r = p->driver.releases; r; r = r->next, rounds++) {
+        assert_true(json_array_size(r->early) <= 2 * SPEC_PANEL);
+        assert_null(json_object_get(json_array_get(r->early, 0), "more"));
+    }
+    assert_int_equal(rounds, 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_block_is_pushed_once_to_one_that_never_has_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_object_that_is_larger_than_it_may_be_is_not_fetched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(few_messages_wait_for_a_machine_that_is_not_there_yet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(signatures_of_nobody_take_little_room, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
