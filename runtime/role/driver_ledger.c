@@ -66,9 +66,10 @@ struct funding {
 
 static void funding_ask(struct funding *f);
 
-static bool escrow_fits(const struct driver *d, const struct ledger_escrow *e)
+/* Whatever became of it, the escrow must be the run's. That of a decided round may be released by now, or gone back. */
+static bool escrow_fits(const struct driver *d, uint32_t round, const struct ledger_escrow *e)
 {
-    return e->status == LEDGER_FUNDED && terms_met(&d->course->spec, e);
+    return terms_met(&d->course->spec, e) && (e->status == LEDGER_FUNDED || (int64_t)round < driver_round(d));
 }
 
 static void funding_end(struct funding *f)
@@ -93,9 +94,8 @@ static void funding_told(void *context, const struct ledger_answer *answer)
 {
     struct funding *f = context;
     struct driver *d = f->driver;
-    bool past = f->round <= (uint32_t)json_array_size(d->finals); /* released by now, perhaps */
 
-    if (answer->error || !answer->escrow || (!past && !escrow_fits(d, answer->escrow))) {
+    if (answer->error || !answer->escrow || !escrow_fits(d, f->round, answer->escrow)) {
         funding_end(f);
         return;
     }

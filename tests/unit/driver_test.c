@@ -212,6 +212,61 @@ static void signatures_of_nobody_take_little_room(void **state)
     assert_int_equal(rounds, 64);
 }
 
+/* --- a ledger that answers what a test says ---------------------------------------------------------------------------- */
+
+struct books {
+    struct ledger ledger;
+    struct ledger_escrow escrow;
+    struct ledger_then then; /* who asked last */
+};
+
+static void asked_escrow(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then)
+{
+    (void)sponsor, (void)ref;
+    ((struct books *)ledger)->then = then;
+}
+
+static void asked_block(struct ledger *ledger, uint64_t height, struct ledger_then then)
+{
+    (void)height;
+    ((struct books *)ledger)->then = then;
+}
+
+static const struct ledger_methods methods = { .escrow = asked_escrow, .block = asked_block };
+
+/* Whether the driver takes the run for funded when round 2 of 3 is open and every escrow stands like this. */
+static bool is_funded(struct place *p, enum ledger_escrow_status status, unsigned amount)
+{
+    struct books b = { .ledger = { &methods }, .escrow = { .amount = amount, .status = status } };
+    struct ledger_block block = { 0 };
+
+    p->node.ledger = &b.ledger;
+    p->course.spec.rounds = 3;
+    p->course.spec.payment.per_round = 100;
+    p->driver.ledger_known = true;
+    p->driver.await_height = -1;
+    p->driver.funded = false;
+    json_array_clear(p->driver.finals);
+    for (int i = 0; i < 2; i++)
+        json_array_append_new(p->driver.finals, json_object());
+    driver_ledger_tick(&p->driver);
+    for (int i = 0; i < 10 && p->driver.funding; i++)
+        b.then.done(b.then.context, &(struct ledger_answer){ .escrow = &b.escrow, .block = &block });
+    assert_null(p->driver.funding);
+    p->node.ledger = NULL;
+    return p->driver.funded;
+}
+
+static void no_work_begins_for_an_open_round_whose_money_is_gone(void **state)
+{
+    struct place *p = *state;
+
+    assert_true(is_funded(p, LEDGER_FUNDED, 100));
+    assert_false(is_funded(p, LEDGER_FUNDED, 99));
+    assert_false(is_funded(p, LEDGER_RELEASED, 100));
+    assert_false(is_funded(p, LEDGER_REFUNDED, 100));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_object_that_is_larger_than_it_may_be_is_not_fetched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(few_messages_wait_for_a_machine_that_is_not_there_yet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signatures_of_nobody_take_little_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_work_begins_for_an_open_round_whose_money_is_gone, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
