@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "native/base/file.h"
+#include "runtime/store/database.h"
 
 struct chain_file {
     sqlite3 *db;
@@ -63,6 +64,8 @@ static bool prepare(struct chain_file *file, bool only_read, struct error *err)
     static const char insert_entry[] = "INSERT INTO entry VALUES (?, ?, ?, ?)";
     static const char select_block[] = "SELECT time, previous, entropy, hash FROM block WHERE height = ?";
 
+    if (!database_distrust(file->db))
+        return failed(file, err);
     if (!only_read && (!run(file, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", err) || !run(file, layout, err)))
         return false;
     if (!only_read && (sqlite3_prepare_v2(file->db, insert_block, -1, &file->insert_block, NULL) != SQLITE_OK ||

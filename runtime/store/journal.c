@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "native/base/file.h"
+#include "runtime/store/database.h"
 
 struct journal {
     sqlite3 *db;
@@ -157,7 +158,8 @@ static bool check_version(struct journal *j, struct error *err)
 
 static bool open_database(struct journal *j, const char *path, struct error *err)
 {
-    if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK ||
+        !database_distrust(j->db))
         return fail(j, err);
     /* One process a journal: an exclusive lock, taken with the first read, kept until the end. */
     return run_sql(j, "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;", err) &&
