@@ -60,6 +60,12 @@ unsigned axes_with(const struct graph_node *n, const struct graph_axis *some, un
 unsigned axes_without(const struct graph_node *n, const struct graph_axis *some, unsigned count, struct graph_axis *out);
 uint64_t axes_product(const struct graph_axis *axes, unsigned count);
 
+/* A whole order of doubles for qsort: equal ones, -0 and +0 among them, give 0; NaN comes last, so that no library's way of sorting shows. */
+static inline int order_doubles(double x, double y)
+{
+    return x < y ? -1 : x > y ? 1 : (x != x) - (y != y);
+}
+
 static inline const struct graph_node *step_input(const struct work *w, unsigned k)
 {
     return &w->g->nodes[graph_inputs(w->g, w->n)[k]];

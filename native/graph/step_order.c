@@ -37,9 +37,8 @@ struct keyed {
 static int compare_keyed(const void *a, const void *b)
 {
     const struct keyed *x = a, *y = b;
-    if (x->value != y->value)
-        return x->value < y->value ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
+    const int order = order_doubles(x->value, y->value);
+    return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
 /* One row of doubles or floats: its elements in ascending order of value, equal ones by position; `turned`: of minus the value. */

@@ -130,8 +130,7 @@ bool step_reduce(struct work *w)
 
 static int compare_doubles(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return order_doubles(*(const double *)a, *(const double *)b);
 }
 
 /* The median of n values that are copied to `sorted`. */

@@ -2,25 +2,7 @@
 #ifndef RONDO_TESTS_GRADIENT_SITES_H
 #define RONDO_TESTS_GRADIENT_SITES_H
 
-#include "tests/unit/graph_fixture.h"
-
-/* What is differentiated: y by the nodes of `by` (the rest GRAPH_NONE). */
-struct site {
-    uint32_t y, by[4];
-};
-
-static enum tensor_type real; /* of the inputs */
-
-static uint32_t in(const char *name, const char *axes)
-{
-    uint32_t node;
-    return checked(graph_input(g, name, real, axes, &node, &err), &node);
-}
-
-static struct site of(uint32_t y, uint32_t a, uint32_t b, uint32_t c)
-{
-    return (struct site){ y, { a, b, c, GRAPH_NONE } };
-}
+#include "tests/unit/gradient_check.h"
 
 /* Each builder gives its way number `way`; false: there are no more. */
 typedef bool builder(enum operator_code op, unsigned way, struct site *s);
