@@ -35,13 +35,21 @@ static uint64_t bytes_of(const struct graph *g, uint32_t node)
     return g->nodes[node].values * type_bytes(g->nodes[node].type);
 }
 
-static void name_product(const struct graph *g, const struct graph_node *n, struct executor_pass *pass)
+/* "dot 1024x576x1536+16": rows, columns, and what is summed over in each product of the step. */
+static void name_products(const struct graph *g, const struct plan_step *s, struct executor_pass *pass)
 {
-    const struct graph_node *x = &g->nodes[graph_inputs(g, n)[n->op == OPERATOR_DOT ? 0 : 1]];
-    const uint64_t k = summed(g, n);
-    const uint64_t rows = k ? x->values / k : 0;
-    snprintf(pass->name, sizeof pass->name, "%s %llux%llux%llu", operator_table[n->op].name, (unsigned long long)rows,
-             (unsigned long long)(rows ? n->values / rows : 0), (unsigned long long)k);
+    size_t at = 0;
+    for (uint32_t i = 0; i < s->count || i < 1; i++) {
+        const struct graph_node *n = &g->nodes[s->count ? s->nodes[i] : s->node];
+        const struct graph_node *x = &g->nodes[graph_inputs(g, n)[n->op == OPERATOR_DOT ? 0 : 1]];
+        const uint64_t k = summed(g, n), rows = k ? x->values / k : 0;
+        if (at < sizeof pass->name && i > 0)
+            at += (size_t)snprintf(pass->name + at, sizeof pass->name - at, "+%llu", (unsigned long long)k);
+        if (i == 0)
+            at = (size_t)snprintf(pass->name, sizeof pass->name, "%s %llux%llux%llu", operator_table[n->op].name,
+                                  (unsigned long long)rows, (unsigned long long)(rows ? n->values / rows : 0),
+                                  (unsigned long long)k);
+    }
 }
 
 struct executor_pass cost_of_step(const struct plan *p, const struct plan_step *s)
@@ -59,15 +67,18 @@ struct executor_pass cost_of_step(const struct plan *p, const struct plan_step *
                 pass.bytes += bytes_of(g, chain_read(s->chain, i));
         return pass;
     }
-    pass.operations = operations_of(g, n);
     pass.bytes = bytes_of(g, s->node);
-    for (uint32_t k = 0; k < n->input_count; k++)
-        pass.bytes += bytes_of(g, graph_inputs(g, n)[k]);
+    for (uint32_t i = 0; i < s->count || i < 1; i++) {
+        const struct graph_node *part = &g->nodes[s->count ? s->nodes[i] : s->node];
+        pass.operations += operations_of(g, part);
+        for (uint32_t k = i > 0 ? 1 : 0; k < part->input_count; k++)
+            pass.bytes += bytes_of(g, graph_inputs(g, part)[k]);
+    }
     for (unsigned k = 0; p->extra[s->node] && k < 2; k++)
         if (p->extra[s->node][k] != GRAPH_NONE)
             pass.bytes += bytes_of(g, p->extra[s->node][k]);
-    if (n->op == OPERATOR_DOT || n->op == OPERATOR_DOT_ONTO || n->op == OPERATOR_LOW_RANK)
-        name_product(g, n, &pass);
+    if (plan_is_product(n))
+        name_products(g, s, &pass);
     else
         snprintf(pass.name, sizeof pass.name, "%s", operator_table[n->op].name);
     return pass;

@@ -197,7 +197,7 @@ static bool step_run(struct executor *ex, const struct plan_step *s, const struc
                       .id = s->node,
                       .n = &p->g->nodes[s->node],
                       .scratch = ex->arena + s->scratch };
-    return step_of((enum operator_code)w.n->op)(&w);
+    return plan_step_run(s, &w);
 }
 
 static double seconds_now(void)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/kernel/gemm.h"
+
 /* ---- what makes the schedule ---- */
 
 /* A chain that may still grow. */
@@ -19,8 +21,11 @@ struct scheduling {
     uint32_t group_count, group_room;
     uint32_t *group_of;  /* per node: open group + 1 */
     uint32_t *readings;  /* per base: by operators, through views */
+    uint32_t *reader;    /* per base: the last of them */
     uint32_t *remaining; /* the same, less those scheduled */
     bool *output;
+    uint32_t *onto;   /* per product: the one after which it follows in one step, + 1 */
+    uint32_t *length; /* of such a run so far */
     uint32_t step_room;
     bool single; /* every node a step of its own */
 };
@@ -178,6 +183,33 @@ static void schedule_elementwise(struct scheduling *s, uint32_t i)
         group_close(s, g);
 }
 
+/* The product that goes on where product i ends, when nothing else reads i: they become one step. GRAPH_NONE: there is none. */
+static uint32_t product_after(const struct scheduling *s, uint32_t i)
+{
+    const struct graph *g = s->p->g;
+    if (s->single || !plan_is_product(&g->nodes[i]) || s->readings[i] != 1 || s->output[i] || s->length[i] + 1 >= GEMM_CHAIN)
+        return GRAPH_NONE;
+    const uint32_t reader = s->reader[i];
+    const struct graph_node *n = &g->nodes[reader];
+    return plan_is_product(n) && n->op != OPERATOR_DOT && graph_inputs(g, n)[0] == i && same_space(&g->nodes[i], n) ? reader
+                                                                                                                    : GRAPH_NONE;
+}
+
+/* The step of product i and of those before it whose end it goes on from. */
+static void products_step(struct scheduling *s, uint32_t i)
+{
+    const uint32_t count = s->length[i] + 1;
+    struct plan_step *step = step_new(s);
+    step->node = i;
+    step->count = count;
+    step->nodes = malloc(count * sizeof *step->nodes);
+    step->kept = calloc(count, sizeof *step->kept);
+    if (!step->nodes || !step->kept)
+        abort();
+    for (uint32_t k = count, at = i; k-- > 0; at = s->onto[at] - 1)
+        step->nodes[k] = at;
+}
+
 static void schedule_operator(struct scheduling *s, uint32_t i)
 {
     const struct graph_node *n = &s->p->g->nodes[i];
@@ -187,7 +219,21 @@ static void schedule_operator(struct scheduling *s, uint32_t i)
             group_close(s, g);
     }
     readings_counted(s, i);
-    step_new(s)->node = i;
+    const uint32_t after = product_after(s, i);
+    if (after != GRAPH_NONE) {
+        s->onto[after] = i + 1;
+        s->length[after] = s->length[i] + 1;
+    } else if (s->length[i] > 0) {
+        products_step(s, i);
+    } else {
+        step_new(s)->node = i;
+    }
+}
+
+static void reading_found(struct scheduling *s, uint32_t reader, uint32_t base)
+{
+    s->readings[base]++;
+    s->reader[base] = reader;
 }
 
 static void readings_found(struct scheduling *s)
@@ -195,7 +241,7 @@ static void readings_found(struct scheduling *s)
     struct plan *p = s->p;
     for (uint32_t i = 0; i < p->g->node_count; i++)
         for (uint32_t k = 0; has_work(p, i) && k < p->g->nodes[i].input_count; k++)
-            s->readings[base_of(p, i, k)]++;
+            reading_found(s, i, base_of(p, i, k));
     memcpy(s->remaining, s->readings, p->g->node_count * sizeof *s->readings);
     for (uint32_t i = 0; i < p->g->output_count; i++)
         s->output[p->places[p->g->outputs[i].node].base] = true;
@@ -209,8 +255,11 @@ static void schedule(struct plan *p, bool single)
                             .group_of = calloc(count, sizeof *s.group_of),
                             .readings = calloc(count, sizeof *s.readings),
                             .remaining = calloc(count, sizeof *s.remaining),
+                            .reader = calloc(count, sizeof *s.reader),
+                            .onto = calloc(count, sizeof *s.onto),
+                            .length = calloc(count, sizeof *s.length),
                             .output = calloc(count, sizeof *s.output) };
-    if (!s.group_of || !s.readings || !s.remaining || !s.output)
+    if (!s.group_of || !s.readings || !s.remaining || !s.reader || !s.onto || !s.length || !s.output)
         abort();
     readings_found(&s);
     for (uint32_t i = 0; i < p->g->node_count; i++) {
@@ -228,6 +277,9 @@ static void schedule(struct plan *p, bool single)
     free(s.group_of);
     free(s.readings);
     free(s.remaining);
+    free(s.reader);
+    free(s.onto);
+    free(s.length);
     free(s.output);
 }
 

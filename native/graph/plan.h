@@ -1,6 +1,7 @@
 /* plan.h - in what order a graph is computed and where each value lies. Internal to native/graph.
  *
  *     steps     0: chain {3 4 6}   1: dot 7   2: chain {8}          a chain is a run of elementwise operators (chain.h)
+ *               3: products {9 11}                            and so is a run of products onto one another
  *     memory    |--4--|--6--|----7----|  8 lies where 4 lay         a value lives from the step that makes it to the last that reads
  *                                                                   it; one arena for all, offsets worked out here
  *
@@ -18,8 +19,8 @@ enum storage { STORAGE_NONE, STORAGE_BOUND, STORAGE_FIXED, STORAGE_ARENA, STORAG
 
 struct plan_step {
     uint32_t node;       /* the operator, or the last of the chain */
-    struct chain *chain; /* owned; NULL: one operator */
-    uint32_t *nodes;     /* of a chain: its nodes, and below whether each is kept; owned */
+    struct chain *chain; /* owned; NULL: one operator, or products */
+    uint32_t *nodes;     /* of a chain or of products: the nodes, and below whether each is kept; owned */
     bool *kept;
     uint32_t count;
     uint64_t scratch, scratch_bytes; /* working memory in the arena */
@@ -47,12 +48,20 @@ struct plan {
     uint32_t *first, *last;
 };
 
+static inline bool plan_is_product(const struct graph_node *n)
+{
+    return n->type == TENSOR_F32 && (n->op == OPERATOR_DOT || n->op == OPERATOR_DOT_ONTO || n->op == OPERATOR_LOW_RANK);
+}
+
 /* Takes over `g`. Aliases name outputs and bound nodes of g. */
 bool plan_make(struct plan *p, struct graph *g, const struct executor_options *o, struct error *err);
 void plan_free(struct plan *p);
 
 /* plan_memory.c: storage, offsets and sizes, once the steps are known. */
 void plan_memory(struct plan *p, const struct executor_options *o);
+
+/* Runs (or measures) a step that is no chain; w is set up for its node. */
+bool plan_step_run(const struct plan_step *s, struct work *w);
 
 uint64_t plan_bytes(const struct plan *p, uint32_t node); /* of its values, rounded up to 64 */
 

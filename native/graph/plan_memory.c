@@ -85,7 +85,7 @@ static void made_by(struct plan *p, uint32_t t, void (*see)(struct plan *p, uint
                     void *context)
 {
     const struct plan_step *s = &p->steps[t];
-    for (uint32_t i = 0; i < s->count; i++)
+    for (uint32_t i = 0; s->chain && i < s->count; i++)
         if (s->kept[i])
             see(p, s->nodes[i], t, context);
     if (s->chain)
@@ -129,6 +129,9 @@ static void lives_found(struct plan *p)
                 read_at(p, chain_read(s->chain, i), t);
         for (uint32_t k = 0; !s->chain && k < n->input_count; k++)
             read_at(p, p->places[graph_inputs(p->g, n)[k]].base, t);
+        for (uint32_t i = 0; !s->chain && i + 1 < s->count; i++)
+            for (uint32_t k = 0; k < p->g->nodes[s->nodes[i]].input_count; k++)
+                read_at(p, p->places[graph_inputs(p->g, &p->g->nodes[s->nodes[i]])[k]].base, t);
     }
 }
 
@@ -232,14 +235,18 @@ static uint32_t predecessor(const struct plan *p, uint32_t node, uint32_t t, con
         }
         return GRAPH_NONE;
     }
-    const struct graph_node *n = &p->g->nodes[s->node];
-    const int k = replaceable(n->op);
+    const uint32_t first = s->count ? s->nodes[0] : s->node;
+    const int k = replaceable(p->g->nodes[first].op);
     if (k < 0 || node != s->node)
         return GRAPH_NONE;
-    const uint32_t x = graph_inputs(p->g, n)[k], base = p->places[x].base;
-    for (uint32_t j = 0; j < n->input_count; j++)
-        if ((int)j != k && p->places[graph_inputs(p->g, n)[j]].base == base)
-            return GRAPH_NONE;
+    const uint32_t x = graph_inputs(p->g, &p->g->nodes[first])[k], base = p->places[x].base;
+    for (uint32_t i = 0; i < s->count || i < 1; i++) {
+        const uint32_t reader = s->count ? s->nodes[i] : s->node;
+        const struct graph_node *n = &p->g->nodes[reader];
+        for (uint32_t j = 0; j < n->input_count; j++)
+            if ((reader != first || (int)j != k) && p->places[graph_inputs(p->g, n)[j]].base == base)
+                return GRAPH_NONE;
+    }
     const bool whole = p->places[x].offset == 0 && place_contiguous(&p->g->nodes[x], &p->places[x]);
     return whole && !taken[base] && dies_here(p, base, node, t) ? base : GRAPH_NONE;
 }
@@ -272,6 +279,11 @@ static void see_unread(struct plan *p, uint32_t node, uint32_t t, void *context)
         space_give(&c->map, p->offset[node], plan_bytes(p, node));
 }
 
+bool plan_step_run(const struct plan_step *s, struct work *w)
+{
+    return s->count ? step_products(w, s->nodes, s->count) : step_of((enum operator_code)w->n->op)(w);
+}
+
 /* Working memory of step t, measured by the step itself. */
 static uint64_t scratch_of(const struct plan *p, uint32_t t)
 {
@@ -284,7 +296,7 @@ static uint64_t scratch_of(const struct plan *p, uint32_t t)
                       .measure = true };
     if (p->steps[t].chain)
         return 0;
-    step_of((enum operator_code)n->op)(&w);
+    plan_step_run(&p->steps[t], &w);
     return w.used;
 }
 

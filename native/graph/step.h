@@ -72,9 +72,10 @@ static inline const struct graph_node *step_input(const struct work *w, unsigned
 }
 
 /* by file */
-step_function step_reduce, step_softmax, step_argmax, step_median, step_reduce_f64;                   /* step_reduce.c */
-step_function step_sort, step_rank, step_topk, step_cumsum;                                           /* step_order.c */
-step_function step_dot, step_dist2;                                                                   /* step_product.c */
+step_function step_reduce, step_softmax, step_argmax, step_median, step_reduce_f64; /* step_reduce.c */
+step_function step_sort, step_rank, step_topk, step_cumsum;                         /* step_order.c */
+bool step_products(struct work *w, const uint32_t *nodes, uint32_t count);          /* a run of them onto one result */
+step_function step_dot, step_dist2;                                                 /* step_product.c */
 step_function step_shift, step_pad, step_merge, step_gather, step_scatter, step_one_hot, step_concat; /* step_move.c */
 step_function step_rmsnorm, step_rmsnorm_grad, step_rmsnorm_weight_grad, step_layernorm, step_layernorm_grad,
     step_layernorm_weight_grad, step_rope, step_attention, step_attention_grad, step_token_logprob,

@@ -114,44 +114,84 @@ static struct groups groups_of(const struct work *w, unsigned first)
     return g;
 }
 
-/* Runs the product over all batch stretches beyond the two that the kernel knows. */
-static void batches(struct pool *pool, struct gemm *gemm, const struct stretch *s, unsigned count)
+/* A product as the kernel takes it, and the stretches it is repeated over. */
+struct product {
+    struct gemm gemm;
+    struct stretch batch[2 * GRAPH_AXES];
+    unsigned batches;
+};
+
+/* Moves all of a chain to place i of stretch `at`. */
+static void chain_moved(struct gemm *gemm, const struct product *parts, size_t count, unsigned at, uint64_t i)
 {
-    if (count > 2) {
-        struct gemm one = *gemm;
-        for (uint64_t i = 0; i < s[0].size; i++) {
-            one.a = gemm->a + (ptrdiff_t)i * s[0].a;
-            one.b = gemm->b + (ptrdiff_t)i * s[0].b;
-            one.c = gemm->c + (ptrdiff_t)i * s[0].c;
-            one.onto = gemm->onto ? gemm->onto + (ptrdiff_t)i * s[0].c : NULL;
-            batches(pool, &one, s + 1, count - 1);
+    for (size_t k = 0; k < count; k++) {
+        const struct stretch *s = &parts[k].batch[at];
+        gemm[k].a += (ptrdiff_t)i * s->a;
+        if (gemm[k].b)
+            gemm[k].b += (ptrdiff_t)i * s->b;
+        gemm[k].b_first += gemm[k].b_read ? (size_t)((ptrdiff_t)i * s->b) : 0;
+        gemm[k].c += (ptrdiff_t)i * s->c;
+        if (gemm[k].onto)
+            gemm[k].onto += (ptrdiff_t)i * s->c;
+    }
+}
+
+/* Runs the products over all batch stretches beyond the two that the kernel knows, from stretch `at` on. */
+static void chain_run_from(struct pool *pool, const struct gemm *gemm, const struct product *parts, size_t count, unsigned at)
+{
+    struct gemm all[GEMM_CHAIN];
+    const unsigned left = parts[0].batches - at;
+    memcpy(all, gemm, count * sizeof *all);
+    if (left > 2) {
+        for (uint64_t i = 0; i < parts[0].batch[at].size; i++) {
+            memcpy(all, gemm, count * sizeof *all);
+            chain_moved(all, parts, count, at, i);
+            chain_run_from(pool, all, parts, count, at + 1);
         }
         return;
     }
-    for (unsigned i = 0; i < 2; i++) {
-        const bool there = i + count >= 2;
-        const struct stretch *t = there ? &s[i + count - 2] : NULL;
-        gemm->batch[i] = there ? t->size : 1;
-        gemm->a_batch[i] = there ? t->a : 0;
-        gemm->b_batch[i] = there ? t->b : 0;
-        gemm->c_batch[i] = there ? t->c : 0;
-    }
-    gemm_run(pool, gemm);
+    for (size_t k = 0; k < count; k++)
+        for (unsigned i = 0; i < 2; i++) {
+            const struct stretch *t = i + left >= 2 ? &parts[k].batch[at + i + left - 2] : NULL;
+            all[k].batch[i] = t ? t->size : 1;
+            all[k].a_batch[i] = t ? t->a : 0;
+            all[k].b_batch[i] = t ? t->b : 0;
+            all[k].c_batch[i] = t ? t->c : 0;
+        }
+    gemm_run_chain(pool, all, count);
+}
+
+static void products_run(struct pool *pool, const struct product *parts, size_t count)
+{
+    struct gemm gemm[GEMM_CHAIN];
+    for (size_t k = 0; k < count; k++)
+        gemm[k] = parts[k].gemm;
+    chain_run_from(pool, gemm, parts, count, 0);
+}
+
+/* Whether two products walk over C in the same way. */
+static bool same_walk(const struct product *x, const struct product *y)
+{
+    if (x->gemm.m != y->gemm.m || x->gemm.n != y->gemm.n || x->gemm.c_row != y->gemm.c_row || x->batches != y->batches)
+        return false;
+    for (unsigned i = 0; i < x->batches; i++)
+        if (x->batch[i].size != y->batch[i].size || x->batch[i].c != y->batch[i].c)
+            return false;
+    return true;
 }
 
 static bool dot_f64(struct work *w);
 
-bool step_dot(struct work *w)
+/* The product of node w->id, its result at `c`; `further`: it goes on from what is there. */
+static void product_of(struct work *w, bool further, float *result, struct product *p)
 {
-    if (w->n->type == TENSOR_F64)
-        return dot_f64(w);
     const unsigned first = w->n->op == OPERATOR_DOT ? 0 : 1;
     const struct groups g = groups_of(w, first);
-    struct stretch k[GRAPH_AXES], n[GRAPH_AXES], all[2 * GRAPH_AXES];
+    struct stretch k[GRAPH_AXES], n[GRAPH_AXES];
     struct side a = side_of(w, first), b = side_of(w, first + 1), c = { .rank = w->n->rank };
     memcpy(c.axes, w->n->axis, sizeof c.axes);
     contiguous(&c);
-    const float *onto = first ? step_operand(w, 0, c.axes, c.rank, TENSOR_F32) : NULL;
+    const float *onto = first && !further ? step_operand(w, 0, c.axes, c.rank, TENSOR_F32) : result;
     if (stretches(g.k, g.ks, &a, &b, &c, k) > 1) {
         /* The order of the summed axes in memory: as x has them, so that mostly y alone is copied. */
         b = side_copied(w, first + 1, (const struct graph_axis *[]){ g.b, g.n, g.k }, (unsigned[]){ g.bs, g.ns, g.ks });
@@ -161,25 +201,60 @@ bool step_dot(struct work *w)
     if (stretches(g.n, g.ns, &a, &b, &c, n) > 1)
         b = side_copied(w, first + 1, (const struct graph_axis *[]){ g.b, g.n, g.k }, (unsigned[]){ g.bs, g.ns, g.ks });
     if (w->measure)
-        return true;
+        return;
     const unsigned ks = stretches(g.k, g.ks, &a, &b, &c, k), ns = stretches(g.n, g.ns, &a, &b, &c, n);
     struct stretch m[GRAPH_AXES];
-    unsigned count = stretches(g.b, g.bs, &a, &b, &c, all), ms = stretches(g.m, g.ms, &a, &b, &c, m);
+    unsigned ms = stretches(g.m, g.ms, &a, &b, &c, m);
+    p->batches = stretches(g.b, g.bs, &a, &b, &c, p->batch);
     for (unsigned i = 0; i + 1 < ms; i++)
-        all[count++] = m[i];
-    struct gemm gemm = { .m = ms ? m[ms - 1].size : 1, .n = ns ? n[0].size : 1, .k = ks ? k[0].size : 1 };
-    gemm.form = w->n->op == OPERATOR_DOT ? GEMM_PLAIN : w->n->op == OPERATOR_DOT_ONTO ? GEMM_ONTO : GEMM_LOW_RANK;
-    gemm.scale = w->n->op == OPERATOR_LOW_RANK ? (float)graph_numbers(w->g, w->n)[0] : 0;
-    gemm.a = a.data;
-    gemm.b = b.data;
-    gemm.onto = onto;
-    gemm.c = w->data[w->id];
-    gemm.a_row = ms ? m[ms - 1].a : 0;
-    gemm.c_row = ms ? m[ms - 1].c : 1;
-    gemm.a_col = ks ? k[0].a : 1;
-    gemm.b_row = ks ? k[0].b : 1;
-    gemm.b_col = ns ? n[0].b : 1;
-    batches(w->pool, &gemm, all, count);
+        p->batch[p->batches++] = m[i];
+    p->gemm = (struct gemm){ .m = ms ? m[ms - 1].size : 1,
+                             .n = ns ? n[0].size : 1,
+                             .k = ks ? k[0].size : 1,
+                             .form = w->n->op == OPERATOR_DOT        ? GEMM_PLAIN
+                                     : w->n->op == OPERATOR_DOT_ONTO ? GEMM_ONTO
+                                                                     : GEMM_LOW_RANK,
+                             .scale = w->n->op == OPERATOR_LOW_RANK ? (float)graph_numbers(w->g, w->n)[0] : 0,
+                             .a = a.data,
+                             .b = b.data,
+                             .onto = onto,
+                             .c = result,
+                             .a_row = ms ? m[ms - 1].a : 0,
+                             .c_row = ms ? m[ms - 1].c : 1,
+                             .a_col = ks ? k[0].a : 1,
+                             .b_row = ks ? k[0].b : 1,
+                             .b_col = ns ? n[0].b : 1 };
+}
+
+bool step_dot(struct work *w)
+{
+    struct product p;
+    if (w->n->type == TENSOR_F64)
+        return dot_f64(w);
+    product_of(w, false, w->measure ? NULL : w->data[w->id], &p);
+    if (!w->measure)
+        products_run(w->pool, &p, 1);
+    return true;
+}
+
+bool step_products(struct work *w, const uint32_t *nodes, uint32_t count)
+{
+    struct product parts[GEMM_CHAIN];
+    bool together = true;
+    float *result = w->measure ? NULL : w->data[nodes[count - 1]];
+    for (uint32_t i = 0; i < count; i++) {
+        w->id = nodes[i];
+        w->n = &w->g->nodes[w->id];
+        product_of(w, i > 0, result, &parts[i]);
+        together = w->measure || (together && same_walk(&parts[0], &parts[i]));
+    }
+    if (w->measure)
+        return true;
+    if (together)
+        products_run(w->pool, parts, count);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            products_run(w->pool, &parts[i], 1);
     return true;
 }
 

@@ -1,5 +1,7 @@
 #include "native/kernel/gemm.h"
 
+#include <stdbool.h>
+
 #include "native/kernel/class.h"
 #include "native/kernel/gemm_part.h"
 #include "native/numerics/f32.h"
@@ -20,8 +22,21 @@ struct gemm gemm_dense(size_t m, size_t n, size_t k, const float *a, int a_trans
                           .c_row = (ptrdiff_t)n };
 }
 
-static float reference_output(const struct gemm *gemm, const float *a, const float *b, float start)
+static float b_element(const struct gemm *gemm, const struct gemm_part *part, size_t k, size_t j)
 {
+    ptrdiff_t offset = (ptrdiff_t)k * gemm->b_row + (ptrdiff_t)j * gemm->b_col;
+    float value;
+
+    if (!gemm->b_read)
+        return part->b[offset];
+    gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset, 1, &value);
+    return value;
+}
+
+static float reference_output(const struct gemm_part *part, size_t i, size_t j, float start)
+{
+    const struct gemm *gemm = part->gemm;
+    const float *a = part->a + (ptrdiff_t)i * gemm->a_row;
     float total = gemm->form == GEMM_ONTO ? start : 0.0f;
 
     for (size_t chunk = 0; chunk < gemm->k; chunk += GEMM_CHUNK) {
@@ -29,7 +44,7 @@ static float reference_output(const struct gemm *gemm, const float *a, const flo
         float sum = 0.0f;
 
         for (size_t k = chunk; k < end; k++)
-            sum = f32_fma(a[(ptrdiff_t)k * gemm->a_col], b[(ptrdiff_t)k * gemm->b_row], sum);
+            sum = f32_fma(a[(ptrdiff_t)k * gemm->a_col], b_element(gemm, part, k, j), sum);
         total = total + sum;
     }
     return gemm->form == GEMM_LOW_RANK ? f32_fma(gemm->scale, total, start) : total;
@@ -37,48 +52,56 @@ static float reference_output(const struct gemm *gemm, const float *a, const flo
 
 void gemm_block_scalar(const struct gemm_rectangle *at, float *pack)
 {
-    const struct gemm *gemm = at->gemm;
-
     (void)pack;
-    for (size_t i = 0; i < at->rows; i++)
-        for (size_t j = 0; j < at->columns; j++) {
-            ptrdiff_t to = (ptrdiff_t)i * gemm->c_row + (ptrdiff_t)j;
+    for (size_t p = 0; p < at->count; p++)
+        for (size_t i = 0; i < at->rows; i++)
+            for (size_t j = 0; j < at->columns; j++) {
+                ptrdiff_t to = (ptrdiff_t)i * at->c_row + (ptrdiff_t)j;
+                const float *onto = p > 0 ? at->c : at->part[p].onto;
 
-            at->c[to] = reference_output(gemm, at->a + (ptrdiff_t)i * gemm->a_row, at->b + (ptrdiff_t)j * gemm->b_col,
-                                         gemm->form == GEMM_PLAIN ? 0.0f : at->onto[to]);
-        }
+                at->c[to] = reference_output(&at->part[p], i, j, onto ? onto[to] : 0.0f);
+            }
 }
 
 /* The rectangle of `rows` x `columns` at (row, column) of one batch. */
-static struct gemm_rectangle rectangle(const struct gemm *gemm, size_t batch, size_t row, size_t column, size_t rows,
-                                       size_t columns)
+static struct gemm_rectangle rectangle(const struct gemm *chain, size_t count, size_t batch, size_t row, size_t column,
+                                       size_t rows, size_t columns)
 {
-    ptrdiff_t outer = (ptrdiff_t)(batch / gemm->batch[1]), inner = (ptrdiff_t)(batch % gemm->batch[1]);
+    ptrdiff_t outer = (ptrdiff_t)(batch / chain->batch[1]), inner = (ptrdiff_t)(batch % chain->batch[1]);
     ptrdiff_t r = (ptrdiff_t)row, c = (ptrdiff_t)column;
-    ptrdiff_t to = outer * gemm->c_batch[0] + inner * gemm->c_batch[1] + r * gemm->c_row + c;
+    ptrdiff_t to = outer * chain->c_batch[0] + inner * chain->c_batch[1] + r * chain->c_row + c;
+    struct gemm_rectangle at = { .rows = rows, .columns = columns, .c = chain->c + to, .c_row = chain->c_row, .count = count };
 
-    return (struct gemm_rectangle){ .gemm = gemm,
-                                    .rows = rows,
-                                    .columns = columns,
-                                    .a = gemm->a + outer * gemm->a_batch[0] + inner * gemm->a_batch[1] + r * gemm->a_row,
-                                    .b = gemm->b + outer * gemm->b_batch[0] + inner * gemm->b_batch[1] + c * gemm->b_col,
-                                    .onto = gemm->form == GEMM_PLAIN ? NULL : gemm->onto + to,
-                                    .c = gemm->c + to };
+    for (size_t i = 0; i < count; i++) {
+        const struct gemm *gemm = &chain[i];
+        ptrdiff_t b = outer * gemm->b_batch[0] + inner * gemm->b_batch[1] + c * gemm->b_col;
+
+        at.part[i] = (struct gemm_part){ .gemm = gemm,
+                                         .a = gemm->a + outer * gemm->a_batch[0] + inner * gemm->a_batch[1] + r * gemm->a_row,
+                                         .b = gemm->b_read ? NULL : gemm->b + b,
+                                         .b_first = gemm->b_first + (gemm->b_read ? (size_t)b : 0),
+                                         .onto = gemm->form == GEMM_PLAIN ? NULL : gemm->onto + to };
+        if (i > 0)
+            at.part[i].onto = NULL;
+    }
+    return at;
 }
 
 void gemm_reference(const struct gemm *gemm)
 {
     for (size_t batch = 0; batch < gemm->batch[0] * gemm->batch[1]; batch++) {
-        struct gemm_rectangle all = rectangle(gemm, batch, 0, 0, gemm->m, gemm->n);
+        struct gemm_rectangle all = rectangle(gemm, 1, batch, 0, 0, gemm->m, gemm->n);
 
         gemm_block_scalar(&all, NULL);
     }
 }
 
 struct job {
-    const struct gemm *gemm;
+    const struct gemm *chain;
+    size_t count;
     void (*block)(const struct gemm_rectangle *at, float *pack);
     size_t row_cuts, column_cuts;
+    bool turned;
 };
 
 static size_t cut(size_t count, size_t unit, size_t parts, size_t i)
@@ -88,23 +111,55 @@ static size_t cut(size_t count, size_t unit, size_t parts, size_t i)
     return at < count ? at : count;
 }
 
+/* C' = B' A' with few columns of C: the rectangle of `chain` (which is turned), written across into C. */
+static void share_turned(const struct job *job, struct gemm_rectangle *at, float *scratch)
+{
+    const struct gemm *turned = job->chain;
+    float *wide = scratch + GEMM_PACK, *c = at->c;
+    ptrdiff_t c_row = at->c_row;
+
+    /* at->c was worked out with the strides of a row-major C': its columns are rows of C */
+    at->c = wide;
+    at->c_row = GEMM_RECTANGLE;
+    if (turned->form != GEMM_PLAIN) {
+        for (size_t i = 0; i < at->rows; i++)
+            for (size_t j = 0; j < at->columns; j++)
+                wide[i * GEMM_RECTANGLE + j] = at->part[0].onto[(ptrdiff_t)j * c_row + (ptrdiff_t)i];
+        at->part[0].onto = wide;
+    }
+    job->block(at, scratch);
+    for (size_t j = 0; j < at->columns; j++)
+        for (size_t i = 0; i < at->rows; i++)
+            c[(ptrdiff_t)j * c_row + (ptrdiff_t)i] = wide[i * GEMM_RECTANGLE + j];
+}
+
 static void share(void *context, size_t task)
 {
     const struct job *job = context;
-    const struct gemm *gemm = job->gemm;
+    const struct gemm *gemm = job->chain;
     size_t r = task % job->row_cuts, rest = task / job->row_cuts, c = rest % job->column_cuts, batch = rest / job->column_cuts;
     size_t row = cut(gemm->m, 8, job->row_cuts, r), rows = cut(gemm->m, 8, job->row_cuts, r + 1) - row;
     size_t column = cut(gemm->n, 48, job->column_cuts, c), columns = cut(gemm->n, 48, job->column_cuts, c + 1) - column;
-    struct gemm_rectangle at = rectangle(gemm, batch, row, column, rows, columns);
 
-    if (rows > 0 && columns > 0)
+    if (rows == 0 || columns == 0)
+        return;
+    struct gemm_rectangle at = rectangle(gemm, job->count, batch, row, column, rows, columns);
+
+    if (job->turned) {
+        ptrdiff_t moved = (ptrdiff_t)column * (gemm->c_row - 1) + (ptrdiff_t)row * (1 - gemm->c_row);
+
+        at.c += moved;
+        at.part[0].onto = at.part[0].onto ? at.part[0].onto + moved : NULL;
+        share_turned(job, &at, pool_scratch());
+    } else {
         job->block(&at, pool_scratch());
+    }
 }
 
 /* Enough rectangles to share out, each as large as that leaves: columns are cut first, since rows share a packed B. */
 static void divide(struct job *job, unsigned threads)
 {
-    const struct gemm *gemm = job->gemm;
+    const struct gemm *gemm = job->chain;
     size_t batches = gemm->batch[0] * gemm->batch[1], wanted = threads > 1 ? 2 * (size_t)threads : 1;
     size_t column_units = (gemm->n + 47) / 48, row_units = (gemm->m + 31) / 32;
 
@@ -124,21 +179,57 @@ static void divide(struct job *job, unsigned threads)
     }
 }
 
-void gemm_run(struct pool *pool, const struct gemm *gemm)
+static void run(struct pool *pool, const struct gemm *chain, size_t count, bool turned)
 {
     static void (*const blocks[KERNEL_ISAS])(const struct gemm_rectangle *at, float *pack) = { gemm_block_scalar,
                                                                                                KERNEL_X86(gemm_block_avx2),
                                                                                                KERNEL_X86(gemm_block_avx512) };
-    struct job job = { .gemm = gemm, .block = blocks[kernel_isa()] };
-    size_t batches = gemm->batch[0] * gemm->batch[1];
+    struct job job = { .chain = chain, .count = count, .block = blocks[kernel_isa()], .turned = turned };
+    size_t batches = chain->batch[0] * chain->batch[1];
 
-    if (gemm->m == 0 || gemm->n == 0 || batches == 0)
+    if (chain->m == 0 || chain->n == 0 || batches == 0)
         return;
-    if (gemm->k == 0 || (gemm->form == GEMM_LOW_RANK && gemm->k > GEMM_CHUNK))
-        job.block = gemm_block_scalar;
+    for (size_t i = 0; i < count; i++)
+        if (chain[i].k == 0 || (chain[i].form == GEMM_LOW_RANK && chain[i].k > GEMM_CHUNK))
+            job.block = gemm_block_scalar;
     divide(&job, pool_threads(pool));
     size_t tasks = batches * job.column_cuts * job.row_cuts;
-    bool small = batches * gemm->m * gemm->n * gemm->k < (size_t)1 << 20;
+    bool small = batches * chain->m * chain->n * chain->k < (size_t)1 << 20;
 
     pool_run(small ? NULL : pool, tasks, share, &job);
+}
+
+/* A tall C with few columns, A stored by columns: its transpose is computed, so that vectors run along A. The product of two numbers
+ * does not depend on their order. */
+static bool turned_pays(const struct gemm *gemm)
+{
+    return gemm->n <= 16 && gemm->m >= 64 && gemm->a_row == 1 && !gemm->b_read && kernel_isa() != KERNEL_SCALAR;
+}
+
+void gemm_run_chain(struct pool *pool, const struct gemm *chain, size_t count)
+{
+    if (count > 1 || !turned_pays(chain)) {
+        run(pool, chain, count, false);
+        return;
+    }
+    struct gemm turned = *chain;
+
+    turned.m = chain->n;
+    turned.n = chain->m;
+    turned.a = chain->b;
+    turned.a_row = chain->b_col;
+    turned.a_col = chain->b_row;
+    turned.b = chain->a;
+    turned.b_row = chain->a_col;
+    turned.b_col = chain->a_row;
+    for (int i = 0; i < 2; i++) {
+        turned.a_batch[i] = chain->b_batch[i];
+        turned.b_batch[i] = chain->a_batch[i];
+    }
+    run(pool, &turned, 1, true);
+}
+
+void gemm_run(struct pool *pool, const struct gemm *gemm)
+{
+    gemm_run_chain(pool, gemm, 1);
 }

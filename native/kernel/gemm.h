@@ -18,6 +18,7 @@
 #include "native/kernel/pool.h"
 
 #define GEMM_CHUNK 256
+#define GEMM_CHAIN 16 /* most products of one chain */
 
 enum gemm_form { GEMM_PLAIN, GEMM_ONTO, GEMM_LOW_RANK };
 
@@ -32,6 +33,11 @@ struct gemm {
     ptrdiff_t a_row, a_col, a_batch[2]; /* a_row steps m, a_col steps k */
     ptrdiff_t b_row, b_col, b_batch[2]; /* b_row steps k, b_col steps n */
     ptrdiff_t c_row, c_batch[2];
+    /* B in storage of another type: b_read gives `count` values of b_stored from value `first` on; element (0, 0) is value b_first. `b` is
+     * not read then. NULL: B is floats. */
+    void (*b_read)(const void *stored, size_t first, size_t count, float *out);
+    const void *b_stored;
+    size_t b_first;
 };
 
 /* A dense product, row-major, one batch: A is [m,k] or, transposed, stored [k,m]; B is [k,n] or, transposed, stored [n,k]. */
@@ -39,6 +45,10 @@ struct gemm gemm_dense(size_t m, size_t n, size_t k, const float *a, int a_trans
                        float *c);
 
 void gemm_run(struct pool *pool, const struct gemm *gemm);
+
+/* Several products onto one C, one after the other: the first as it says, each further one (GEMM_ONTO or GEMM_LOW_RANK) onto what is there
+ * by then, whatever its `onto`. m, n, batch, c, c_row and c_batch are those of all. At most GEMM_CHAIN. */
+void gemm_run_chain(struct pool *pool, const struct gemm *chain, size_t count);
 
 /* The definition, one output after the other. */
 void gemm_reference(const struct gemm *gemm);

@@ -1,63 +1,163 @@
-/* gemm_block.h - one rectangle of C, the whole of K; internal. Compiled once an instruction set under the name GEMM_BLOCK.
+/* gemm_block.h - one rectangle of C, the whole of a chain; internal. Compiled once an instruction set under the name GEMM_BLOCK.
  *
- *     for each chunk of 256 along K:   pack the rectangle's columns of B as panels into private memory that stays in L2
- *         for each row panel of A, for each packed panel:   register tile (gemm_kernel.h), C = start + sums
+ *     for each group of chunks (256 along K, or the short ends of several products):
+ *         pack the rectangle's columns of B as panels into private memory that stays in L2
+ *         for each row panel of A, for each packed panel, for each chunk of the group:   register tile, C = start + sums
+ *
+ * The chunks of a group meet C while it lies in L1: an adapter's product costs no further pass over C.
  */
+#include <string.h>
+
 #include "native/kernel/gemm_kernel.h"
 #include "native/kernel/gemm_part.h"
 
 /* Few rows: packing B would cost more than the arithmetic, where its rows can be read as they are. */
 #define IN_PLACE_ROWS (2 * GEMM_ROWS)
+#define PANELS        ((GEMM_RECTANGLE + GEMM_COLUMNS - 1) / GEMM_COLUMNS)
 
-static void chunk_panels(const struct gemm_rectangle *at, size_t vectors, size_t panels, size_t k, const float *a, const float *b,
-                         struct gemm_end end, float *pack)
+enum { PIECES = 8 };
+
+/* A chunk of one product. */
+struct piece {
+    const struct gemm *gemm;
+    size_t k;
+    const float *a, *start;
+    const float *source[PANELS];
+    ptrdiff_t step[PANELS];
+};
+
+struct group {
+    const struct gemm_rectangle *at;
+    size_t vectors, panels, count, k; /* k: of all pieces */
+    float *pack, *a_pack, *stored;
+    struct piece piece[PIECES];
+};
+
+GEMM_INLINE size_t panel_first(const struct group *g, size_t p)
 {
-    const struct gemm *gemm = at->gemm;
-    bool in_place = gemm->b_col == 1 && at->rows <= IN_PLACE_ROWS;
-    const float *source[GEMM_RECTANGLE / VW];
-    ptrdiff_t step[GEMM_RECTANGLE / VW];
+    return gemm_cut(g->vectors, g->panels, p) * VW;
+}
+
+static void piece_packed(struct group *g, struct piece *piece, const struct gemm_part *part, size_t chunk)
+{
+    const struct gemm *gemm = part->gemm;
+    bool in_place = gemm->b_col == 1 && g->at->rows <= IN_PLACE_ROWS && !gemm->b_read;
+
+    for (size_t p = 0; p < g->panels; p++) {
+        size_t first = panel_first(g, p), width = panel_first(g, p + 1) - first;
+        size_t columns = g->at->columns - first < width ? g->at->columns - first : width;
+        ptrdiff_t offset = (ptrdiff_t)chunk * gemm->b_row + (ptrdiff_t)first * gemm->b_col;
+
+        if (in_place && columns == width) {
+            piece->source[p] = part->b + offset;
+            piece->step[p] = gemm->b_row;
+            continue;
+        }
+        piece->source[p] = g->pack;
+        piece->step[p] = (ptrdiff_t)width;
+        if (!gemm->b_read) {
+            gemm_pack(piece->k, columns, part->b + offset, gemm->b_row, gemm->b_col, g->pack, width);
+        } else if (gemm->b_col == 1) {
+            for (size_t r = 0; r < piece->k; r++)
+                gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset + r * (size_t)gemm->b_row, columns,
+                             g->stored + r * GEMM_COLUMNS);
+            gemm_pack(piece->k, columns, g->stored, GEMM_COLUMNS, 1, g->pack, width);
+        } else {
+            for (size_t j = 0; j < columns; j++)
+                gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset + j * (size_t)gemm->b_col, piece->k,
+                             g->stored + j * GEMM_CHUNK);
+            gemm_pack(piece->k, columns, g->stored, 1, GEMM_CHUNK, g->pack, width);
+        }
+        g->pack += piece->k * width;
+    }
+}
+
+/* The rows of A as the tile reads them: where they are, or, when they lie along memory, `height` beside each other. */
+GEMM_INLINE const float *rows_of(const struct group *g, const struct piece *piece, size_t row, size_t height, float *room,
+                                 ptrdiff_t *a_row, ptrdiff_t *a_col)
+{
+    const struct gemm *gemm = piece->gemm;
+    const float *a = piece->a + (ptrdiff_t)row * gemm->a_row;
+
+    *a_row = gemm->a_row;
+    *a_col = gemm->a_col;
+    if (gemm->a_row != 1 || g->panels < 2)
+        return a;
+    if (height == GEMM_ROWS) {
+        for (size_t k = 0; k < piece->k; k++)
+            memcpy(room + k * GEMM_ROWS, a + (ptrdiff_t)k * gemm->a_col, GEMM_ROWS * sizeof *room);
+    } else {
+        for (size_t k = 0; k < piece->k; k++)
+            for (size_t r = 0; r < height; r++)
+                room[k * GEMM_ROWS + r] = a[(ptrdiff_t)k * gemm->a_col + (ptrdiff_t)r];
+    }
+    *a_col = GEMM_ROWS;
+    return room;
+}
+
+static void group_run(struct group *g)
+{
+    const struct gemm_rectangle *at = g->at;
     size_t row_panels = (at->rows + GEMM_ROWS - 1) / GEMM_ROWS;
 
-    for (size_t p = 0; p < panels; p++) {
-        size_t first = gemm_cut(vectors, panels, p) * VW, width = gemm_cut(vectors, panels, p + 1) * VW - first;
-        size_t columns = at->columns - first < width ? at->columns - first : width;
-        const float *from = b + (ptrdiff_t)first * gemm->b_col;
-
-        source[p] = in_place && columns == width ? from : pack;
-        step[p] = in_place && columns == width ? gemm->b_row : (ptrdiff_t)width;
-        if (source[p] != pack)
-            continue;
-        gemm_pack(k, columns, from, gemm->b_row, gemm->b_col, pack, width);
-        pack += k * width;
-    }
     for (size_t r = 0; r < row_panels; r++) {
         size_t row = gemm_cut(at->rows, row_panels, r), height = gemm_cut(at->rows, row_panels, r + 1) - row;
+        const float *a[PIECES];
+        ptrdiff_t a_row[PIECES], a_col[PIECES];
+        float *room = g->a_pack;
 
-        for (size_t p = 0; p < panels; p++) {
-            size_t first = gemm_cut(vectors, panels, p) * VW, width = gemm_cut(vectors, panels, p + 1) * VW - first;
-            ptrdiff_t to = (ptrdiff_t)row * end.row + (ptrdiff_t)first;
-            struct gemm_end part = end;
+        for (size_t i = 0; i < g->count; i++) {
+            a[i] = rows_of(g, &g->piece[i], row, height, room, &a_row[i], &a_col[i]);
+            room += g->piece[i].k * GEMM_ROWS;
+        }
+        for (size_t p = 0; p < g->panels; p++) {
+            size_t first = panel_first(g, p), width = panel_first(g, p + 1) - first;
+            ptrdiff_t to = (ptrdiff_t)row * at->c_row + (ptrdiff_t)first;
+            struct gemm_end end = { .c = at->c + to, .row = at->c_row };
 
-            part.c = end.c + to;
-            part.start = end.start ? end.start + to : NULL;
-            part.columns = at->columns - first < width ? at->columns - first : width;
-            gemm_tiles[width / VW - 1][height - 1](k, a + (ptrdiff_t)row * gemm->a_row, gemm->a_row, gemm->a_col, source[p],
-                                                   step[p], &part);
+            end.columns = at->columns - first < width ? at->columns - first : width;
+            for (size_t i = 0; i < g->count; i++) {
+                const struct piece *piece = &g->piece[i];
+
+                end.start = piece->start ? piece->start + to : NULL;
+                end.form = piece->gemm->form;
+                end.scale = piece->gemm->scale;
+                gemm_tiles[width / VW - 1][height - 1](piece->k, a[i], a_row[i], a_col[i], piece->source[p], piece->step[p],
+                                                       &end);
+            }
         }
     }
+    g->count = g->k = 0;
 }
 
 void GEMM_BLOCK(const struct gemm_rectangle *at, float *pack)
 {
-    const struct gemm *gemm = at->gemm;
-    size_t vectors = (at->columns + VW - 1) / VW, panels = (vectors + GEMM_WIDE - 1) / GEMM_WIDE;
+    struct group g = { .at = at,
+                       .vectors = (at->columns + VW - 1) / VW,
+                       .a_pack = pack + GEMM_GROUP * (GEMM_RECTANGLE + 16),
+                       .stored = pack + GEMM_GROUP * (GEMM_RECTANGLE + 16) + 8 * GEMM_GROUP };
 
-    for (size_t chunk = 0; chunk < gemm->k; chunk += GEMM_CHUNK) {
-        size_t k = gemm->k - chunk < GEMM_CHUNK ? gemm->k - chunk : GEMM_CHUNK;
-        struct gemm_end end = { .c = at->c, .row = gemm->c_row, .form = gemm->form, .scale = gemm->scale };
+    g.panels = (g.vectors + GEMM_WIDE - 1) / GEMM_WIDE;
+    for (size_t i = 0; i < at->count; i++) {
+        const struct gemm_part *part = &at->part[i];
+        const struct gemm *gemm = part->gemm;
 
-        end.start = chunk > 0 ? at->c : gemm->form == GEMM_PLAIN ? NULL : at->onto;
-        chunk_panels(at, vectors, panels, k, at->a + (ptrdiff_t)chunk * gemm->a_col, at->b + (ptrdiff_t)chunk * gemm->b_row, end,
-                     pack);
+        for (size_t chunk = 0; chunk < gemm->k; chunk += GEMM_CHUNK) {
+            struct piece *piece;
+            size_t k = gemm->k - chunk < GEMM_CHUNK ? gemm->k - chunk : GEMM_CHUNK;
+
+            if (g.count == PIECES || g.k + k > GEMM_GROUP)
+                group_run(&g);
+            g.pack = g.count == 0 ? pack : g.pack;
+            piece = &g.piece[g.count++];
+            piece->gemm = gemm;
+            piece->k = k;
+            piece->a = part->a + (ptrdiff_t)chunk * gemm->a_col;
+            piece->start = chunk > 0 || i > 0 ? at->c : gemm->form == GEMM_PLAIN ? NULL : part->onto;
+            piece_packed(&g, piece, part, chunk);
+            g.k += k;
+        }
     }
+    if (g.count > 0)
+        group_run(&g);
 }

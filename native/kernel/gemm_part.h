@@ -6,17 +6,28 @@
 
 #include "native/kernel/gemm.h"
 
-#define GEMM_RECTANGLE 480 /* most columns of a rectangle: 480 KiB of packed B */
+#define GEMM_RECTANGLE 480 /* most columns of a rectangle */
+#define GEMM_GROUP     288 /* most of K whose panels are packed at once: with a rectangle's columns 558 KiB */
 
-/* Pointers stand at the rectangle's first row and column. K > 256 with GEMM_LOW_RANK is not for the fast versions. */
-struct gemm_rectangle {
+/* One product of the chain; pointers stand at the rectangle's first row and column. */
+struct gemm_part {
     const struct gemm *gemm;
-    size_t rows, columns; /* columns <= GEMM_RECTANGLE */
     const float *a, *b, *onto;
-    float *c;
+    size_t b_first;
 };
 
-/* `pack`: (GEMM_RECTANGLE + 16) * GEMM_CHUNK floats, aligned to 64. */
+/* K > 256 with GEMM_LOW_RANK is not for the fast versions. */
+struct gemm_rectangle {
+    size_t rows, columns; /* columns <= GEMM_RECTANGLE */
+    float *c;
+    ptrdiff_t c_row;
+    size_t count;
+    struct gemm_part part[GEMM_CHAIN];
+};
+
+/* Floats of `pack`, aligned to 64: panels of B, one row panel of A, and values read from storage. */
+#define GEMM_PACK ((size_t)GEMM_GROUP * (GEMM_RECTANGLE + 16) + 8 * GEMM_GROUP + (size_t)GEMM_CHUNK * 48)
+
 void gemm_block_scalar(const struct gemm_rectangle *at, float *pack);
 void gemm_block_avx2(const struct gemm_rectangle *at, float *pack);
 void gemm_block_avx512(const struct gemm_rectangle *at, float *pack);

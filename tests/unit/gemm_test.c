@@ -7,6 +7,7 @@
 
 #include "native/kernel/class.h"
 #include "native/kernel/gemm.h"
+#include "native/numerics/f32.h"
 #include "tests/unit/kernel_random.h"
 
 static const size_t sizes[] = { 0, 1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 31, 47, 48, 49, 64, 97 };
@@ -75,6 +76,102 @@ static void every_version_has_the_bits_of_the_definition(void **state)
     }
 }
 
+/* Several products onto one C have the bits of one after the other; a last one reads B from half precision. */
+static void halves(const void *stored, size_t first, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = f32_from_f16(((const uint16_t *)stored)[first + i]);
+}
+
+static void check_chain(struct pool *pool, int isa)
+{
+    enum { MOST = 5 };
+    size_t m = sizes[1 + test_below(17)], n = sizes[1 + test_below(17)], count = 1 + test_below(MOST);
+    struct gemm chain[MOST];
+    float *a[MOST], *b[MOST], *start = test_floats(m * n, test_odd), *want = test_floats(m * n, test_odd),
+                              *got = test_floats(m * n, test_odd);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t k = depths[1 + test_below(9)];
+        int at = (int)test_below(2), bt = (int)test_below(2);
+
+        a[i] = test_floats(m * k, test_odd);
+        b[i] = test_floats(n * k, test_odd);
+        chain[i] = gemm_dense(m, n, k, a[i], at, b[i], bt, want);
+        chain[i].form = i == 0 ? (enum gemm_form)test_below(3) : GEMM_ONTO + (enum gemm_form)test_below(2);
+        if (chain[i].k > GEMM_CHUNK && chain[i].form == GEMM_LOW_RANK)
+            chain[i].form = GEMM_ONTO;
+        chain[i].scale = test_ordinary();
+        chain[i].onto = i == 0 ? start : want;
+        if (i + 1 == count) {
+            uint16_t *half = (uint16_t *)b[i];
+
+            for (size_t j = 0; j < n * k; j++)
+                half[j] = f16_from_f32(b[i][j]);
+            chain[i].b_read = halves;
+            chain[i].b_stored = half;
+        }
+        gemm_reference(&chain[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        chain[i].c = got;
+        chain[i].onto = i == 0 ? start : NULL;
+    }
+    assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
+    gemm_run_chain(pool, chain, count);
+    assert_true(same_bits(want, got, m * n));
+    for (size_t i = 0; i < count; i++) {
+        free(a[i]);
+        free(b[i]);
+    }
+    free(start);
+    free(want);
+    free(got);
+}
+
+static void chains_have_the_bits_of_one_product_after_the_other(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        struct pool *pool = pool_new(threads);
+
+        for (int isa = 0; isa < KERNEL_ISAS; isa++)
+            for (int i = 0; i < 100 && kernel_isa_present((enum kernel_isa)isa); i++)
+                check_chain(pool, isa);
+        pool_free(pool);
+    }
+}
+
+/* Tall and narrow, A stored by columns: computed across. */
+static void tall_products_have_the_bits_of_the_definition(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < KERNEL_ISAS; isa++)
+        for (int i = 0; i < 12 && kernel_isa_present((enum kernel_isa)isa); i++) {
+            size_t m = 64 + test_below(900), n = 1 + test_below(16), k = depths[test_below(11)], onto = test_below(2);
+            float *a = test_floats(m * k, test_odd), *b = test_floats(n * k, test_odd), *want = test_floats(m * n, test_odd),
+                  *got = test_floats(m * n, test_odd), *start = test_floats(m * n, test_odd);
+            struct gemm gemm = gemm_dense(m, n, k, a, 1, b, (int)test_below(2), want);
+
+            gemm.form = onto ? GEMM_ONTO : GEMM_PLAIN;
+            gemm.onto = start;
+            gemm_reference(&gemm);
+            gemm.c = got;
+            if (test_below(2) && onto) {
+                memcpy(got, start, m * n * sizeof *got);
+                gemm.onto = got;
+            }
+            assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
+            gemm_run(NULL, &gemm);
+            assert_true(same_bits(want, got, m * n));
+            free(a);
+            free(b);
+            free(want);
+            free(got);
+            free(start);
+        }
+}
+
 static void large_products_do_not_depend_on_threads(void **state)
 {
     enum { M = 130, N = 1000, K = 300 };
@@ -128,6 +225,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_product_is_right),
         cmocka_unit_test(every_version_has_the_bits_of_the_definition),
+        cmocka_unit_test(chains_have_the_bits_of_one_product_after_the_other),
+        cmocka_unit_test(tall_products_have_the_bits_of_the_definition),
         cmocka_unit_test(large_products_do_not_depend_on_threads),
     };
 
