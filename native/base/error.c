@@ -33,6 +33,14 @@ bool error_set(struct error *err, enum error_code code, const char *hint, const 
     return false;
 }
 
+/* "http://a:1/v1/status" tells "http://a:1" too, and "run.lua: spec" "run.lua". */
+static bool begins_with_place(const char *inner, const char *outer)
+{
+    size_t size = strlen(outer);
+
+    return size > 0 && strncmp(inner, outer, size) == 0 && (inner[size] == '\0' || inner[size] == ':' || inner[size] == '/');
+}
+
 bool error_at(struct error *err, const char *format, ...)
 {
     if (!err)
@@ -45,7 +53,8 @@ bool error_at(struct error *err, const char *format, ...)
     vsnprintf(outer, sizeof outer, format, args);
     va_end(args);
     memcpy(inner, err->place, sizeof inner);
-    snprintf(err->place, sizeof err->place, "%s%s%s", outer, inner[0] ? ": " : "", inner);
+    if (!begins_with_place(inner, outer))
+        snprintf(err->place, sizeof err->place, "%s%s%s", outer, inner[0] ? ": " : "", inner);
     return false;
 }
 

@@ -29,7 +29,8 @@ struct error {
     char hint[240];    /* what to do next; may be empty         */
 };
 
-/* Both return false, so that a failing function ends in one line. `error_at` puts a place before those already there.
+/* Both return false, so that a failing function ends in one line. `error_at` puts a place before those already there,
+ * unless they begin with it.
  * `hint` may be NULL. `err` may be NULL: then nothing is kept. */
 bool error_set(struct error *err, enum error_code code, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -108,6 +108,7 @@ bool file_copy(const char *from, const char *to, struct error *err)
 bool file_make_folder(const char *path, struct error *err)
 {
     char part[PATH_MAX];
+    struct stat st;
 
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
         return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
@@ -119,6 +120,10 @@ bool file_make_folder(const char *path, struct error *err)
         *at = '\0';
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return fail(err, part, "cannot make folder");
+        if (stat(part, &st) == 0 && !S_ISDIR(st.st_mode)) {
+            error_set(err, ERROR_TYPE, "name a folder, or a path where one can be made", "it is a file; a folder is needed");
+            return error_at(err, "%s", part);
+        }
         if (was == '\0')
             return true;
         *at = was;

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/base/file.h"
 #include "runtime/cli/commands.h"
+#include "runtime/role/home.h"
 #include "runtime/role/why.h"
 
 static const struct option options[] = {
@@ -33,24 +33,6 @@ static void print_why(const json_t *result)
            json_string_value(json_object_get(result, "released")));
 }
 
-/* A node's name in this home stands for its DID. */
-static const char *did_of(const struct invocation *in, const char *word, char did[DID_TEXT])
-{
-    struct key_pair keys;
-    struct error none = { 0 };
-    char path[4400];
-
-    snprintf(path, sizeof path, "%.4000s/nodes/%.60s/key.json", in->home, word);
-    if (strchr(word, ':') || strchr(word, '/') || !file_exists(path) ||
-        !keyfile_read(path, getenv("RONDO_PASSPHRASE"), &keys, &none))
-        return word;
-
-    struct public_key key = public_key_of(&keys.identity);
-
-    key_pair_wipe(&keys);
-    return did_text(&key, did);
-}
-
 static int why_main(struct invocation *in)
 {
     struct archive a = { 0 };
@@ -66,7 +48,7 @@ static int why_main(struct invocation *in)
     else if (ok && a.ledger)
         books = books_of_file(a.ledger);
     if (ok)
-        result = why_of(&a, books, did_of(in, in->argument[1], did), &err);
+        result = why_of(&a, books, home_did(in->home, in->argument[1], did), &err);
     books_free(books);
     archive_close(&a);
     if (!result)

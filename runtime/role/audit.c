@@ -176,16 +176,21 @@ static bool make_folder(struct audit *u, struct error *err)
 json_t *audit_run(const struct audit_options *options, struct error *err)
 {
     struct audit u = { .options = options };
-    bool sound = false;
+    struct hash id;
+    bool sound = false, ok;
+    json_t *result;
 
+    if (options->run && !cid_parse(options->run, &id, err)) {
+        error_at(err, "RUN");
+        return NULL;
+    }
     if (!make_folder(&u, err))
         return NULL;
     u.checked = json_object();
     u.findings = json_array();
-
-    bool ok = open_evidence(&u, &sound, err) && (!sound || walk(&u, err));
-    json_t *result = ok ? result_of(&u) : NULL;
-
+    ok = open_evidence(&u, &sound, err) && (!sound || walk(&u, err));
+    result = ok ? result_of(&u) : NULL;
+    verifier_free(&u.verifier);
     books_free(u.books);
     archive_close(&u.a);
     nftw(u.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);

@@ -24,10 +24,6 @@ static bool open_folder(struct creating *c, struct error *err)
 
     snprintf(folder, sizeof folder, "%.4000s/nodes/%.200s", c->options->home, c->options->name);
     snprintf(path, sizeof path, "%s/key.json", folder);
-    if (!file_exists(path)) {
-        error_set(err, ERROR_MISSING, "rondo key new makes it", "the sponsor has no key");
-        return error_at(err, "%s", path);
-    }
     if (!keyfile_read(path, c->options->passphrase, &c->keys, err))
         return error_at(err, "%s", path);
     snprintf(path, sizeof path, "%s/blocks", folder);

@@ -65,6 +65,23 @@ void home_nodes_free(struct home_node *nodes, size_t count)
     free(nodes);
 }
 
+const char *home_did(const char *home, const char *word, char did[DID_TEXT])
+{
+    struct key_pair keys;
+    struct error none = { 0 };
+    char path[4400];
+
+    snprintf(path, sizeof path, "%.4000s/nodes/%.60s/key.json", home, word);
+    if (strchr(word, ':') || strchr(word, '/') || !file_exists(path) ||
+        !keyfile_read(path, getenv("RONDO_PASSPHRASE"), &keys, &none))
+        return word;
+
+    struct public_key key = public_key_of(&keys.identity);
+
+    key_pair_wipe(&keys);
+    return did_text(&key, did);
+}
+
 bool home_running_put(const struct node *node, struct error *err)
 {
     json_t *value = json_pack("{s:s, s:s, s:I, s:s, s:s}", "did", node->did, "endpoint", http_server_url(node->server), "pid",

@@ -19,6 +19,9 @@ struct home_node {
 struct home_node *home_nodes(const char *home, size_t *count);
 void home_nodes_free(struct home_node *nodes, size_t count);
 
+/* A name of a node of the home stands for its DID: written into `did`, and returned. Any other word is returned as it is. */
+const char *home_did(const char *home, const char *word, char did[DID_TEXT]);
+
 /* Says that this process serves the node, and that it no longer does. */
 bool home_running_put(const struct node *node, struct error *err);
 void home_running_remove(const struct node *node);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/role/verify.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/value.h"
@@ -87,63 +88,49 @@ static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed
     return result;
 }
 
-/* Accepted contributions as a fold request lists them. */
-static json_t *fold_contributions(struct archive *a, const json_t *record, json_t *payloads, struct error *err)
+/* The record computed again from what it names, as a member and an audit do it: with its corrections after a conviction. Null when the
+ * record folds nothing. */
+static json_t *replay_fold(struct archive *a, int64_t round, struct error *err)
+{
+    struct verifier v = { .a = a };
+    const json_t *record = archive_record(a, round);
+    bool match = verifier_record(&v, archive_record(a, round - 1), record, err);
+    json_t *result = NULL, *rounds, *each, *steps, *last;
+    size_t index;
+
+    if (!match && (err->code != ERROR_MISMATCH || !v.fold)) {
+        verifier_free(&v);
+        return NULL;
+    }
+    error_clear(err);
+    if (v.fold) {
+        rounds = json_array();
+        json_array_foreach(json_object_get(json_object_get(v.fold, "request"), "rounds"), index, each)
+            json_array_append(rounds, json_object_get(each, "round"));
+        steps = json_object_get(json_object_get(json_object_get(v.fold, "answer"), "result"), "steps");
+        last = json_array_get(steps, json_array_size(steps) - 1);
+        result = json_pack("{s:b, s:o, s:O?, s:O?}", "match", match, "rounds", rounds, "outer", json_object_get(last, "outer"),
+                           "state", json_object_get(last, "state"));
+    }
+    verifier_free(&v);
+    return result ? result : json_null();
+}
+
+/* Convicted for this round or one before it: the members took its part out, so it does not count. */
+static bool is_removed(const struct archive *a, int64_t round, const json_t *listed)
+{
+    const json_t *last = archive_record(a, (int64_t)json_array_size(a->finals) - 1);
+
+    return fold_is_removed(json_object_get(last, "convicted"), document_text(listed, "did"), round);
+}
+
+static json_t *settled_by(const json_t *record)
 {
     json_t *list = json_array(), *each;
     size_t index;
 
-    json_array_foreach(json_object_get(record, "contributions"), index, each)
-    {
-        json_t *document;
-
-        if (!value_is(each, "code", "ok"))
-            continue;
-        document = replay_contribution(a, document_text(each, "cid"), err);
-        if (!document || !gather_text(a, document_text(document, "payload"), "payload", err)) {
-            json_decref(document);
-            json_decref(list);
-            return NULL;
-        }
-        json_object_set(payloads, document_text(each, "cid"), json_object_get(document, "payload"));
-        json_array_append_new(list, json_pack("{s:O, s:O, s:O}", "cid", json_object_get(each, "cid"), "did",
-                                              json_object_get(each, "did"), "weight", json_object_get(each, "weight")));
-        json_decref(document);
-    }
+    json_array_foreach(json_object_get(record, "settled"), index, each) json_array_append(list, json_object_get(each, "round"));
     return list;
-}
-
-/* The fold of a train round that no correction touched. */
-static json_t *replay_fold(struct archive *a, int64_t round, struct error *err)
-{
-    const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round), *step;
-    json_t *payloads = json_object(), *list = fold_contributions(a, record, payloads, err), *request, *answer = NULL,
-           *result = NULL;
-
-    if (list && gather_text(a, document_text(previous, "outer"), "outer state", err)) {
-        request = json_pack("{s:s, s:s, s:O, s:[{s:I, s:O, s:O}]}", "kind", "fold", "run", a->course.run, "from",
-                            json_object_get(previous, "outer"), "rounds", "round", (json_int_t)round, "plan",
-                            json_object_get(record, "plan"), "contributions", list);
-        answer = archive_job(a, json_pack("{s:s, s:o, s:O}", "job", "fold", "request", request, "payloads", payloads), NULL, NULL,
-                             err);
-    }
-    if (answer) {
-        step = json_array_get(json_object_get(answer, "steps"), 0);
-        result = json_pack("{s:b, s:O, s:O}", "match",
-                           json_equal(json_object_get(step, "outer"), json_object_get(record, "outer")) &&
-                               json_equal(json_object_get(step, "state"), json_object_get(record, "state")) &&
-                               json_equal(json_object_get(answer, "aggregate"), json_object_get(record, "aggregate")),
-                           "outer", json_object_get(step, "outer"), "state", json_object_get(step, "state"));
-    }
-    json_decref(answer);
-    json_decref(list);
-    json_decref(payloads);
-    return result;
-}
-
-static bool was_corrected(const json_t *record)
-{
-    return json_array_size(json_object_get(record, "convicted")) > 0;
 }
 
 json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,
@@ -171,7 +158,9 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
             json_decref(list);
             return NULL;
         }
-        match = match && json_is_true(json_object_get(one, "match"));
+        if (is_removed(a, round, each))
+            json_object_set_new(one, "removed", json_true());
+        match = match && (json_is_true(json_object_get(one, "match")) || (!did && json_object_get(one, "removed")));
         json_array_append_new(list, one);
     }
     if (did && !found) {
@@ -179,16 +168,17 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
         error_set(err, ERROR_MISSING, NULL, "round %lld lists no contribution of %s", (long long)round, did);
         return NULL;
     }
-    if (!did && value_is(record, "kind", "train") && !was_corrected(record)) {
+    if (!did) {
         fold = replay_fold(a, round, err);
         if (!fold) {
             json_decref(list);
             return NULL;
         }
-        match = match && json_is_true(json_object_get(fold, "match"));
+        match = match && !json_is_false(json_object_get(fold, "match"));
     }
-    return json_pack("{s:s, s:I, s:b, s:o, s:o}", "run", a->course.run, "round", (json_int_t)round, "match", match,
-                     "contributions", list, "fold", fold);
+    return json_pack("{s:s, s:I, s:O, s:O, s:b, s:o, s:o, s:o}", "run", a->course.run, "round", (json_int_t)round, "kind",
+                     json_object_get(record, "kind"), "reason", json_object_get(record, "reason"), "match", match,
+                     "contributions", list, "fold", fold, "settled", settled_by(record));
 }
 
 /* Whether a received document of this record, by this member, lists the contribution as checked. */

@@ -4,9 +4,12 @@
 
 #include "runtime/role/archive.h"
 
-/* Recomputes one contribution of a round (`did` given), or all accepted ones and then the round's fold. Result, new reference:
- *   { run, round, match, contributions: [ { did, cid, match, leaf?, where? } ], fold: { match, outer, state } | null }
- * `leaf` is the first that differs (runtime/round/step_log.h), `where` what in it does. NULL with `err` when something needed is missing
+/* Recomputes one contribution of a round (`did` given), or all accepted ones and then the whole record, its fold with it. Result, new
+ * reference:
+ *   { run, round, kind, reason, match, contributions: [ { did, cid, match, removed?, leaf?, where? } ],
+ *     fold: { match, rounds, outer, state } | null, settled: [ round ] }
+ * `leaf` is the first that differs (runtime/round/step_log.h), `where` what in it does. `removed`: its maker is convicted, and of a whole
+ * round it then counts for nothing. `rounds` of a fold: more than its own after a conviction; null: the record folds nothing. NULL with `err` when something needed is missing
  * or damaged. */
 json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,
                      struct error *err);

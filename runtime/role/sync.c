@@ -327,6 +327,7 @@ json_t *sync_run(const struct sync_options *options, struct error *err)
         json_decref(result);
         result = NULL;
     }
+    verifier_free(&s.verifier);
     books_free(s.books);
     http_client_free(s.a.auditor.client);
     if (s.a.finals) {

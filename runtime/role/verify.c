@@ -103,6 +103,10 @@ static json_t *give_result(void *context, const json_t *request)
         given = json_pack("{s:s, s:O}", "code", "ok", "result", result);
     else
         given = json_pack("{s:s, s:n}", "code", error_name(err.code), "result");
+    if (!plan) {
+        json_decref(v->fold);
+        v->fold = json_pack("{s:O, s:O}", "request", request, "answer", given);
+    }
     json_decref(result);
     return given;
 }
@@ -134,23 +138,47 @@ bool verifier_start(struct verifier *v, struct error *err)
     return true;
 }
 
+static struct history_source source_of(struct verifier *v)
+{
+    return (struct history_source){
+        .context = v, .document = give_document, .block = give_block, .result = v->quick ? NULL : give_result
+    };
+}
+
+/* What the history could not have, and why, in the place of what it says. */
+static bool tell_fault(const struct verifier *v, const json_t *record, struct error *err)
+{
+    char text[400];
+
+    if (v->fault.code == ERROR_NONE)
+        return false;
+    snprintf(text, sizeof text, "%.150s%s%.240s", v->fault.place, v->fault.place[0] ? ": " : "", v->fault.message);
+    error_set(err, v->fault.code == ERROR_MISSING ? ERROR_MISSING : err->code, NULL, "%s", text);
+    return error_at(err, "round %lld", (long long)value_integer(record, "round"));
+}
+
 bool verifier_round(struct verifier *v, const json_t *previous, const json_t *final, struct error *err)
 {
     struct signing signing = { .context = v, .open = open_envelope };
-    struct history_source source = {
-        .context = v, .document = give_document, .block = give_block, .result = v->quick ? NULL : give_result
-    };
-    char text[400];
+    struct history_source source = source_of(v);
 
     error_clear(&v->fault);
-    if (history_check_round(&v->a->course.rules, previous, final, &signing, &source, err))
-        return true;
-    if (v->fault.code != ERROR_NONE) { /* what history_check could not have, and why */
-        snprintf(text, sizeof text, "%.150s%s%.240s", v->fault.place, v->fault.place[0] ? ": " : "", v->fault.message);
-        error_set(err, v->fault.code == ERROR_MISSING ? ERROR_MISSING : err->code, NULL, "%s", text);
-        error_at(err, "round %lld", (long long)value_integer(json_object_get(final, "record"), "round"));
-    }
-    return false;
+    return history_check_round(&v->a->course.rules, previous, final, &signing, &source, err) ||
+           tell_fault(v, json_object_get(final, "record"), err);
+}
+
+bool verifier_record(struct verifier *v, const json_t *previous, const json_t *record, struct error *err)
+{
+    struct history_source source = source_of(v);
+
+    error_clear(&v->fault);
+    return history_recompute(&v->a->course.rules, previous, record, &source, err) || tell_fault(v, record, err);
+}
+
+void verifier_free(struct verifier *v)
+{
+    json_decref(v->fold);
+    v->fold = NULL;
 }
 
 json_t *verifier_context(struct archive *a, int64_t round, const char *did)

@@ -16,6 +16,7 @@ struct verifier {
     struct books *books;                     /* borrowed */
     bool quick;                              /* plans and folds are taken as the records claim them */
     int64_t documents, blocks, plans, folds; /* how many were looked at */
+    json_t *fold;                            /* owned: { request, answer } of the last fold, or NULL */
     struct error fault;                      /* why a source last had nothing to give */
 };
 
@@ -24,6 +25,10 @@ bool verifier_start(struct verifier *v, struct error *err);
 
 /* history_check_round for the archive's run. `final` is { record, certificate }. */
 bool verifier_round(struct verifier *v, const json_t *previous, const json_t *final, struct error *err);
+
+/* One record, computed again from what it names: plan, fold and all corrections with it. `v->fold` is what its fold gave. */
+bool verifier_record(struct verifier *v, const json_t *previous, const json_t *record, struct error *err);
+void verifier_free(struct verifier *v);
 
 /* { run, round, did, ... } of one listed contribution, as CHECK and REPLAY are told it; NULL when its DID has no part in the round. */
 json_t *verifier_context(struct archive *a, int64_t round, const char *did);

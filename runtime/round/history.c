@@ -98,8 +98,8 @@ static const char *difference(const json_t *made, const json_t *record)
     return "";
 }
 
-static bool recompute(const struct rules *rules, const json_t *previous, const json_t *record,
-                      const struct history_source *source, struct error *err)
+bool history_recompute(const struct rules *rules, const json_t *previous, const json_t *record,
+                       const struct history_source *source, struct error *err)
 {
     json_t *received = json_array(), *documents = json_object(), *results = json_object(), *out = NULL;
     bool ok = fetch_received(record, source, received, err);
@@ -144,7 +144,7 @@ bool history_check_round(const struct rules *rules, const json_t *previous, cons
             error_set(err, ERROR_MISMATCH, NULL, "block %lld is not the ledger's", (long long)value_integer(block, "height"));
         json_decref(known);
     }
-    ok = ok && recompute(rules, previous, record, source, err);
+    ok = ok && history_recompute(rules, previous, record, source, err);
     return ok || error_at(err, "round %lld", (long long)round);
 }
 

@@ -28,6 +28,10 @@ struct history_source {
 bool history_check_round(const struct rules *rules, const json_t *previous, const json_t *final, const struct signing *signing,
                          const struct history_source *source, struct error *err);
 
+/* The record alone, computed again from what it names; signatures and the block are not looked at, `source->block` is not called. */
+bool history_recompute(const struct rules *rules, const json_t *previous, const json_t *record,
+                       const struct history_source *source, struct error *err);
+
 /* `finals`: [ { record, certificate } ] from round 0 on. `*checked` counts the rounds that hold. */
 bool history_check(const struct rules *rules, const json_t *finals, const struct signing *signing,
                    const struct history_source *source, int64_t *checked, struct error *err);

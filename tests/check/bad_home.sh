@@ -24,6 +24,23 @@ refused 3 "holds a run of other.lua" "$rondo" local tests/end_to_end/tiny.lua --
 refused 2 "no path" "$rondo" key new --name ../evil --home "$folder/home"
 refused 2 "no path" "$rondo" key show --name .. --home "$folder/home"
 refused 2 "no path" "$rondo" trainer bafk --name a/b --home "$folder/home"
+refused 3 "rondo key new" "$rondo" trainer bafk --home "$folder/home" --peer http://127.0.0.1:1
+refused 3 "is not a content id" "$rondo" audit bafk --home "$folder/home"
+
+# A home that is a file.
+echo >"$folder/file"
+refused 3 "a folder is needed" "$rondo" local tests/end_to_end/tiny.lua --home "$folder/file"
+if "$rondo" doctor --home "$folder/file" >"$folder/out" 2>&1 || ! grep -q "FAIL  home .*a folder is needed" "$folder/out"; then
+    cat "$folder/out"
+    exit 1
+fi
+
+# A place is told once.
+"$rondo" sync bafk2bzacebe4x2yndbrxu7jbydg4dkcbqcc5g6hvykufbgy3j26pe2oaqqoyo --peer http://127.0.0.1:1 --home "$folder/sync" >"$folder/out" 2>&1
+if [ "$(grep -o "http://127.0.0.1:1" "$folder/out" | wc -l)" -ne 1 ]; then
+    cat "$folder/out"
+    exit 1
+fi
 if [ -e "$folder/home/evil" ]; then
     echo "a key was written outside nodes/"
     exit 1

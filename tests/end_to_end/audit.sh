@@ -51,6 +51,8 @@ copy() {
 }
 
 holds "the run"
+"$rondo" replay "$run" 4 --home "$work/home" --quiet >"$work/out" 2>&1 || { cat "$work/out"; fail "replay of a close round"; }
+grep -q "^round 4  close" "$work/out" || { cat "$work/out"; fail "replay of a close round tells nothing"; }
 "$rondo" audit "$run" --home "$work/home" --quick --recompute 0.2 --quiet --json >"$work/out" || fail "audit --quick --recompute"
 grep -q '"replayed":2' "$work/out" || { cat "$work/out"; fail "a fifth of nine contributions is two"; }
 

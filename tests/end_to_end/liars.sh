@@ -46,4 +46,12 @@ grep -q '"round":1,"code":"convicted"' "$T/why.json" || fail "why says nothing o
 "$RONDO" replay "$RUN" 1 "$(did_of trainer-1)" --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay: $(cat "$T/replay.json")"
 if "$RONDO" replay "$RUN" 1 "$(did_of trainer-8)" --home "$H" --json >"$T/replay.json" 2>&1; then fail "the liar's replay matches"; fi
 grep -q '"match":false,"leaf":2' "$T/replay.json" || fail "replay: $(cat "$T/replay.json")"
+# The record that took the liar out is computed again as the members did: from round 1 on, without it.
+by=2
+record 2 | grep -q '"convicted":\[{' || by=3
+"$RONDO" replay "$RUN" "$by" --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay of record $by: $(cat "$T/replay.json")"
+grep -q '"fold":{"match":true,"rounds":\[1' "$T/replay.json" || fail "no corrected fold: $(cat "$T/replay.json")"
+"$RONDO" replay "$RUN" 1 --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay of round 1: $(cat "$T/replay.json")"
+grep -q '"removed":true' "$T/replay.json" || fail "the liar is not said to be removed: $(cat "$T/replay.json")"
+"$RONDO" replay "$RUN" 1 trainer-1 --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay by name: $(cat "$T/replay.json")"
 say "truncated, non_finite, range, mismatch, mismatch; noise convicted; audit and replay agree"
