@@ -10,6 +10,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/role/archive.h"
 #include "runtime/role/home.h"
+#include "runtime/role/sponsor.h"
 #include "runtime/round/record.h"
 #include "runtime/round/value.h"
 
@@ -108,28 +109,94 @@ const struct command command_run_show = {
 
 /* --- list ---------------------------------------------------------------------------------------------------------------- */
 
-static void list_folder(json_t *list, const struct home_node *n)
+/* A node or run that cannot be read is listed with what is wrong. */
+static void list_damage(json_t *list, const struct home_node *n, const char *run, const struct error *fault)
 {
+    char text[1024];
+
+    json_array_append_new(list, json_pack("{s:s, s:s?, s:s, s:s}", "node", n->name, "run", run, "damage", error_name(fault->code),
+                                          "text", error_text(fault, text, sizeof text)));
+}
+
+static json_t *list_run(struct journal *journal, const struct home_node *n, struct hash id, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct document document = { 0 };
     struct error none = { 0 };
+    uint32_t last = 0, funded = 0;
+    char cid[CID_TEXT];
+    json_t *line = NULL;
+    bool ok = journal_get_document(journal, id, &bytes, err) &&
+              document_read_as(DOCUMENT_RUN, bytes.bytes, bytes.size, &document, err),
+         some = ok && journal_last_final(journal, id, &last, &none);
+
+    if (ok && !some && none.code != ERROR_MISSING) {
+        *err = none;
+        ok = false;
+    }
+    if (ok) {
+        bool sponsor = sponsor_funded(journal, id, &funded);
+        int64_t rounds = document_integer(document.json, "rounds");
+
+        line = json_pack("{s:s, s:s, s:o, s:b, s:O, s:I, s:o}", "node", n->name, "run", cid_text(id, cid), "round",
+                         some ? json_integer(last) : json_null(), "running", 0, "name", json_object_get(document.json, "name"),
+                         "rounds_planned", (json_int_t)rounds, "funded", sponsor ? json_integer(funded) : json_null());
+    }
+    document_free(&document);
+    buffer_free(&bytes);
+    return line;
+}
+
+static bool list_folder(json_t *list, const struct home_node *n)
+{
+    struct error fault = { 0 };
     struct hash *ids = NULL;
     size_t count = 0;
     char path[4300], cid[CID_TEXT];
     struct journal *journal;
+    bool whole = true;
 
     snprintf(path, sizeof path, "%s/node.db", n->folder);
     if (!file_exists(path))
-        return;
-    journal = journal_open(n->folder, &none);
-    if (journal && journal_list_runs(journal, &ids, &count, &none))
-        for (size_t i = 0; i < count; i++) {
-            uint32_t last = 0;
-            bool some = journal_last_final(journal, ids[i], &last, &none);
+        return true;
+    journal = journal_open(n->folder, &fault);
+    if (!journal || !journal_list_runs(journal, &ids, &count, &fault)) {
+        list_damage(list, n, NULL, &fault);
+        whole = false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        json_t *line = list_run(journal, n, ids[i], &fault);
 
-            json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:b}", "node", n->name, "run", cid_text(ids[i], cid), "round",
-                                                  some ? json_integer(last) : json_null(), "running", 0));
+        if (line) {
+            json_array_append_new(list, line);
+        } else {
+            list_damage(list, n, cid_text(ids[i], cid), &fault);
+            whole = false;
         }
+    }
     free(ids);
     journal_close(journal);
+    return whole;
+}
+
+static void print_line(const json_t *line)
+{
+    const json_t *funded = json_object_get(line, "funded");
+    const char *run = json_string_value(json_object_get(line, "run"));
+
+    printf("%-14s %s", value_text(line, "node"), run ? run : "");
+    if (json_object_get(line, "damage"))
+        printf("%sDAMAGED: %s", run ? "  " : "", value_text(line, "text"));
+    else if (json_is_true(json_object_get(line, "running")))
+        printf("  running");
+    else if (json_is_integer(json_object_get(line, "round")))
+        printf("  round %lld", (long long)value_integer(line, "round"));
+    if (json_is_integer(funded) && json_integer_value(funded) < value_integer(line, "rounds_planned"))
+        printf("  NOT FUNDED: %lld of %lld rounds (rondo run create RUN goes on)", (long long)json_integer_value(funded),
+               (long long)value_integer(line, "rounds_planned"));
+    else if (json_is_integer(funded))
+        printf("  funded");
+    puts("");
 }
 
 static int list_main(struct invocation *in)
@@ -137,37 +204,37 @@ static int list_main(struct invocation *in)
     size_t count, index;
     struct home_node *nodes = home_nodes(in->home, &count);
     json_t *list = json_array(), *each;
+    bool whole = true;
 
     for (size_t i = 0; i < count; i++) {
         if (nodes[i].running) /* its journal is in use; the file says what it serves */
             json_array_append_new(list, json_pack("{s:s, s:O, s:n, s:b}", "node", nodes[i].name, "run",
                                                   json_object_get(nodes[i].running, "run"), "round", "running", 1));
         else
-            list_folder(list, &nodes[i]);
+            whole = list_folder(list, &nodes[i]) && whole;
     }
     home_nodes_free(nodes, count);
     if (in->json) {
         command_print_json(json_pack("{s:o}", "runs", list));
-        return EXIT_OK;
+        return whole ? EXIT_OK : EXIT_VERDICT;
     }
-    json_array_foreach(list, index, each)
-    {
-        printf("%-14s %s", value_text(each, "node"), value_text(each, "run"));
-        if (json_is_true(json_object_get(each, "running")))
-            puts("  running");
-        else if (json_is_integer(json_object_get(each, "round")))
-            printf("  round %lld\n", (long long)value_integer(each, "round"));
-        else
-            puts("");
-    }
+    json_array_foreach(list, index, each) print_line(each);
     if (json_array_size(list) == 0 && !in->quiet)
         fprintf(stderr, "%s holds no runs\n", in->home);
     json_decref(list);
-    return EXIT_OK;
+    return whole ? EXIT_OK : EXIT_VERDICT;
 }
 
 const struct command command_run_list = {
-    "run list", "", "the runs that the nodes of a home take part in", "rondo run list --home build/q", "", NULL, list_main,
+    "run list",
+    "",
+    "the runs that the nodes of a home take part in",
+    "rondo run list --home build/q",
+    "Of a run made here: whether each of its rounds has an escrow. Exit status 1 when a node or run cannot be read; it is listed "
+    "with\n"
+    "what is wrong.",
+    NULL,
+    list_main,
 };
 
 /* --- stop ---------------------------------------------------------------------------------------------------------------- */

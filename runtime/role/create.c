@@ -62,7 +62,46 @@ static bool refuse_absent(const json_t *draft, const json_t *panel, const json_t
     return true;
 }
 
-static bool make_run(struct creating *c, const struct ledger_status *ledger, struct error *err)
+/* Whether the sponsor's account has what the escrows take. */
+static bool can_pay(struct creating *c, struct books *books, unsigned __int128 need, struct error *err)
+{
+    struct ledger_account account;
+    struct address address = account_address(&c->keys.account);
+    char text[ADDRESS_TEXT], needs[AMOUNT_TEXT], has[AMOUNT_TEXT], credit[AMOUNT_TEXT], hint[240];
+
+    if (!books_account(books, address, &account, err))
+        return error_at(err, "ledger %s", c->options->ledger);
+    if (account.balance >= need)
+        return true;
+    if (account.balance + account.credit >= need)
+        snprintf(hint, sizeof hint, "rondo withdraw --name %.60s turns its credit of %s into balance", c->options->name,
+                 amount_text(account.credit, credit));
+    else
+        snprintf(hint, sizeof hint,
+                 "send the account more; a test ledger gives it when it is made: rondo ledger --allocate %s=%s",
+                 address_text(address, text), amount_text(need, needs));
+    error_set(err, ERROR_RANGE, hint, "the escrows take %s, account %s has %s: %s are missing", amount_text(need, needs),
+              address_text(address, text), amount_text(account.balance, has), amount_text(need - account.balance, credit));
+    return error_at(err, "payment");
+}
+
+/* What a draft's escrows take in all; 0 when it does not say: the check of the spec tells what is wrong. */
+static unsigned __int128 sum_of_draft(const json_t *draft)
+{
+    const json_t *each = json_object_get(json_object_get(draft, "payment"), "per_round");
+    unsigned __int128 amount = 0;
+    int64_t rounds = document_integer(draft, "rounds");
+
+    if (json_is_integer(each) && json_integer_value(each) > 0)
+        amount = (unsigned __int128)json_integer_value(each);
+    else if (!json_is_string(each) || !amount_parse(json_string_value(each), &amount))
+        amount = 0;
+    if (rounds < 1 || amount > ((unsigned __int128)1 << 96) || rounds > UINT32_MAX)
+        return 0;
+    return amount * (unsigned __int128)rounds;
+}
+
+static bool make_run(struct creating *c, struct books *books, const struct ledger_status *ledger, struct error *err)
 {
     char scripts[4096];
     struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
@@ -80,7 +119,8 @@ static bool make_run(struct creating *c, const struct ledger_status *ledger, str
     if (ok) {
         setting.panel = panel;
         setting.allowed = allowed;
-        ok = (refuse_absent(draft, panel, allowed, err) && sponsor_make_run(&setting, draft, &c->run, err)) ||
+        ok = (refuse_absent(draft, panel, allowed, err) && can_pay(c, books, sum_of_draft(draft), err) &&
+              sponsor_make_run(&setting, draft, &c->run, err)) ||
              error_at(err, "%s", c->options->what);
     }
     ok = ok && journal_put_document(c->journal, &c->run, err);
@@ -139,7 +179,7 @@ json_t *create_run(const struct create_options *options, struct error *err)
     if (ok && cid_parse(options->what, &id, &no))
         ok = load_run(&c, id, err);
     else if (ok)
-        ok = make_run(&c, &status, err);
+        ok = make_run(&c, books, &status, err);
     if (ok)
         result = fund(&c, err);
     books_free(books);

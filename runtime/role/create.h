@@ -22,7 +22,7 @@ struct create_options {
 };
 
 /* { run, name, sponsor, account, rounds, escrowed, asset }; new reference. NULL with `err`: the run file's faults with its path and field,
- * a ledger that is away, an account that does not have the budget. */
+ * a ledger that is away, an account that does not have the budget (range; nothing is signed or kept then). */
 json_t *create_run(const struct create_options *options, struct error *err);
 
 #endif

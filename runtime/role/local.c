@@ -10,6 +10,7 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "runtime/role/held_out.h"
 #include "runtime/role/local_internal.h"
 
 enum { DEATHS_MOST = 8, SOON_MS = 5000, END_MS = 5000 };
@@ -375,6 +376,12 @@ static void run_network(struct local *l)
     end_processes(l);
 }
 
+/* Not only when hours of training are over. */
+static bool look_at_eval(struct local *l, struct error *err)
+{
+    return held_out_check(l->draft, l->network, err) || error_at(err, "%s", l->options.runfile);
+}
+
 json_t *local_run(const struct local_options *options, struct error *err)
 {
     struct local *l = calloc(1, sizeof *l);
@@ -388,7 +395,7 @@ json_t *local_run(const struct local_options *options, struct error *err)
         return NULL;
     }
     l->options.home = home;
-    if (local_setup_home(l, err) && !local_is_finished(l, &result)) {
+    if (local_setup_home(l, err) && !local_is_finished(l, &result) && look_at_eval(l, err)) {
         run_network(l);
         if (l->finished)
             result = local_result(l, err);

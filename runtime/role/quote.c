@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "native/base/file.h"
 #include "runtime/ledger/local.h"
+#include "runtime/role/held_out.h"
 #include "runtime/role/quote_internal.h"
 #include "runtime/role/sponsor.h"
 
@@ -126,15 +126,10 @@ static bool make_run(struct quote *q, struct error *err)
 
 static bool check_network(struct quote *q, struct error *err)
 {
-    const char *data = document_text(json_object_get(q->network, "eval"), "data");
-
     if (!json_is_object(q->draft))
         return error_set(err, ERROR_MISSING, "a run file returns { spec = {...}, network = {...} }",
                          "spec: this field is missing");
-    if (!data || file_exists(data))
-        return true;
-    error_set(err, ERROR_MISSING, "paths are relative to the folder the command runs in", "there is no file %s", data);
-    return error_at(err, "network.eval.data");
+    return held_out_check(q->draft, q->network, err);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------- */

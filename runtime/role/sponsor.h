@@ -40,6 +40,9 @@ bool sponsor_put_rows(const struct block_store *blocks, const char *path, struct
 bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, bool plain,
                   struct journal *journal, struct error *err);
 
+/* How many rounds of a run sponsor_fund saw an escrow of; false when this journal never funded it: then it is not its sponsor's. */
+bool sponsor_funded(struct journal *journal, struct hash run, uint32_t *rounds);
+
 /* The folder of scripts: $RONDO_SCRIPTS, else ./scripts when it is there, else ../share/rondo/scripts beside the program. */
 const char *sponsor_scripts_folder(char path[4096]);
 

@@ -24,6 +24,34 @@ struct funding {
 
 static void next_round(struct funding *f);
 
+static const char *note_of(struct hash run, char note[128])
+{
+    char cid[CID_TEXT];
+
+    snprintf(note, 128, "funded/%s", cid_text(run, cid));
+    return note;
+}
+
+static bool put_funded(struct journal *journal, struct hash run, uint32_t rounds, struct error *err)
+{
+    char note[128], text[16];
+
+    snprintf(text, sizeof text, "%u", rounds);
+    return journal_put_note(journal, note_of(run, note), text, strlen(text), err);
+}
+
+bool sponsor_funded(struct journal *journal, struct hash run, uint32_t *rounds)
+{
+    struct buffer text = { 0 };
+    struct error none = { 0 };
+    char note[128];
+    bool found = journal_get_note(journal, note_of(run, note), &text, &none);
+
+    *rounds = found ? (uint32_t)strtoul(buffer_text(&text), NULL, 10) : 0;
+    buffer_free(&text);
+    return found;
+}
+
 static void stop(struct funding *f, const struct error *fault)
 {
     f->ok = fault == NULL;
@@ -100,6 +128,12 @@ static void escrow_told(void *context, const struct ledger_answer *answer)
 
 static void next_round(struct funding *f)
 {
+    struct error err = { 0 };
+
+    if (!put_funded(f->journal, f->spec->id, f->round - 1, &err)) {
+        stop(f, &err);
+        return;
+    }
     if (f->round > f->spec->rounds) {
         stop(f, NULL);
         return;

@@ -35,6 +35,14 @@ if "$rondo" doctor --home "$folder/file" >"$folder/out" 2>&1 || ! grep -q "FAIL 
     exit 1
 fi
 
+# A node that cannot be read is listed, not left out.
+mkdir -p "$folder/damaged/nodes/syncer-1"
+head -c 4096 /dev/urandom >"$folder/damaged/nodes/syncer-1/node.db"
+if "$rondo" run list --home "$folder/damaged" >"$folder/out" 2>&1 || ! grep -q "^syncer-1 .*DAMAGED: " "$folder/out"; then
+    cat "$folder/out"
+    exit 1
+fi
+
 # A place is told once.
 "$rondo" sync bafk2bzacebe4x2yndbrxu7jbydg4dkcbqcc5g6hvykufbgy3j26pe2oaqqoyo --peer http://127.0.0.1:1 --home "$folder/sync" >"$folder/out" 2>&1
 if [ "$(grep -o "http://127.0.0.1:1" "$folder/out" | wc -l)" -ne 1 ]; then

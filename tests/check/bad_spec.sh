@@ -37,6 +37,10 @@ status=0
 
 with 's/name = "tiny",/name = "tiny", colour = "blue",/' | refuses "unknown field" 'unknown field "colour"' "known:"
 with 's/spot_check/spot_chekc/' | refuses "unknown field inside" 'trust: unknown field "spot_chekc"' 'did you mean "spot_check"?'
+with 's/eval = { data = "[^"]*"/eval = { data = "no\/such.jsonl"/' | refuses "eval without a file" "network.eval.data: there is no file no/such.jsonl"
+echo '{"messages": [{"role": "user"}]}' >"$work/held_out.jsonl"
+with "s,eval = { data = \"[^\"]*\",eval = { data = \"$work/held_out.jsonl\"," | refuses "eval that is no conversation" "network.eval.data: $work/held_out.jsonl:1: messages[0].content"
+with 's/rows = 16/rows = 0/' | refuses "eval of no rows" "network.eval.rows: a whole number from 1 is needed"
 with 's/rounds = 3/rounds = 0/' | refuses "number too small" "rounds: 0 is not between 1 and"
 with 's/rounds = 3/rounds = "three"/' | refuses "number as text" "rounds: an integer is expected"
 with 's/rounds = 3,/rounds = 2.5,/' | refuses "broken number" "rounds: an integer is expected"

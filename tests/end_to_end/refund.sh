@@ -40,11 +40,13 @@ create() {
 create || fail "run create"
 run=$(field run <"$work/out")
 
-# The account has 500 left: a second run is made, but cannot be paid for, and the first keeps its money.
+# The account has 500 left: a second run cannot be paid for, so it is not made; the first keeps its money.
 status=0
 create || status=$?
 [ $status -eq 3 ] || fail "a second run: status $status"
-grep -q "is made, but not all of its escrows" "$work/out" || fail "a second run"
+grep -q "the escrows take 2000, account 0x[0-9A-Fa-f]* has 500: 1500 are missing" "$work/out" || fail "a second run"
+"$rondo" run list --home "$home" >"$work/out" || fail "run list"
+{ [ "$(wc -l <"$work/out")" -eq 1 ] && grep -q "^sponsor .*$run  funded$" "$work/out"; } || fail "run list"
 
 "$rondo" run refund "$run" --home "$home" --ledger "$ledger" --json >"$work/out" 2>&1 || fail "refund before the expiry"
 grep -q '"refunded":\[\],"amount":"0"' "$work/out" || fail "refund before the expiry"
