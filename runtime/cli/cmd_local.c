@@ -23,6 +23,27 @@ static void print_evaluation(const json_t *eval)
                json_number_value(json_object_get(after, "tool_call_accuracy")));
 }
 
+static void print_rounds(const json_t *rounds)
+{
+    json_t *each;
+    size_t index;
+
+    printf("\n%5s %-8s %8s %8s %15s  %s\n", "round", "status", "accepted", "refused", "mean step loss", "state");
+    json_array_foreach(rounds, index, each)
+    {
+        const json_t *loss = json_object_get(each, "loss");
+        char text[32] = "-";
+
+        if (json_is_number(loss))
+            snprintf(text, sizeof text, "%.4f", json_number_value(loss));
+        printf("%5lld %-8s %8lld %8lld %15s  %.16s\n", (long long)json_integer_value(json_object_get(each, "round")),
+               json_string_value(json_object_get(each, "status")),
+               (long long)json_integer_value(json_object_get(each, "accepted")),
+               (long long)json_integer_value(json_object_get(each, "refused")), text,
+               json_string_value(json_object_get(each, "state_root")));
+    }
+}
+
 static void print_paid(const json_t *result)
 {
     json_t *paid = json_object_get(result, "paid"), *did;
@@ -40,6 +61,7 @@ static void print_result(const struct invocation *in, const json_t *result)
            dense = json_number_value(json_object_get(result, "bytes_dense"));
     const char *run = json_string_value(json_object_get(result, "run"));
 
+    print_rounds(json_object_get(result, "rounds"));
     print_evaluation(json_object_get(result, "eval"));
     print_paid(result);
     printf("\nsent %.2f MB; dense 32-bit exchange of every step: %.1f MB (%.0f times as much)\n", sent / 1e6, dense / 1e6,

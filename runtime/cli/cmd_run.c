@@ -88,6 +88,17 @@ static void print_time(const json_t *quote)
         printf("memory   unknown: no step was measured\n");
 }
 
+static void print_money(const json_t *money)
+{
+    const json_t *each = json_object_get(money, "each_trainer_per_round");
+    const char *least = json_string_value(json_array_get(each, 0)), *most = json_string_value(json_array_get(each, 1));
+    bool even = strcmp(least, most) == 0;
+
+    printf("money    %s %s a round: %s to trainers (%s%s%s each%s, when all are accepted), %s to syncers; %s in all\n",
+           word(money, "per_round"), word(money, "asset"), word(money, "trainers_per_round"), least, even ? "" : " to ",
+           even ? "" : most, even ? "" : " by their shards", word(money, "syncers_per_round"), word(money, "in_all"));
+}
+
 static void print_quote(const json_t *quote)
 {
     const json_t *work = json_object_get(quote, "work"), *bytes = json_object_get(quote, "bytes"),
@@ -105,9 +116,7 @@ static void print_quote(const json_t *quote)
     printf("disk     sponsor %s, trainer %s, syncer %s\n", size_text(part(disk, "sponsor"), a),
            size_text(part(disk, "trainer"), b), size_text(part(disk, "syncer"), e));
     print_time(quote);
-    printf("money    %s %s a round: %s to trainers (%s each, when all are accepted), %s to syncers; %s in all\n",
-           word(money, "per_round"), word(money, "asset"), word(money, "trainers_per_round"),
-           word(money, "each_trainer_per_round"), word(money, "syncers_per_round"), word(money, "in_all"));
+    print_money(money);
     printf("         what a round does not pay comes back %.0f rounds later\n", part(money, "expiry_rounds"));
     printf("trust    %.0f of %.0f syncers decide; %.0f may lie in every respect (f), what %.0f of them list counts (t)\n",
            part(c, "threshold"), part(c, "members"), part(c, "liars_tolerated"), part(c, "counted_by"));

@@ -105,6 +105,11 @@ static void job_done(void *context, const struct worker_answer *answer)
             json_pack("{s:O, s:s, s:O}", "hash", json_object_get(j->body, "hash"), "code", "ok", "result", answer->result));
         break;
     default:
+        node_tell(j->driver->node, "trained",
+                  json_pack("{s:I, s:O, s:O, s:f, s:O}", "round", j->round, "steps", json_object_get(answer->result, "steps"),
+                            "tokens", json_object_get(answer->result, "tokens"), "mean_step_loss",
+                            (double)document_float(json_object_get(answer->result, "loss")), "payload_bytes",
+                            json_object_get(answer->result, "payload_bytes")));
         job_answer(j, EVENT_TRAINED, json_pack("{s:I, s:O}", "round", j->round, "contribution", answer->result));
     }
 }

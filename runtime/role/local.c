@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "native/base/file.h"
@@ -240,6 +241,11 @@ static void open_metrics(struct local *l)
         return;
     snprintf(path + strlen(path), sizeof path - strlen(path), "/metrics.jsonl");
     l->metrics = fopen(path, "ae");
+
+    json_t *first = json_pack("{s:s, s:s, s:I}", "event", "started", "run", l->run, "time", (json_int_t)time(NULL));
+
+    local_measure(l, "local", first);
+    json_decref(first);
 }
 
 /* A process told that it serves: the next may start. */
@@ -362,6 +368,7 @@ static void end_processes(struct local *l)
 static void run_network(struct local *l)
 {
     uv_loop_init(&l->loop);
+    l->started = uv_now(&l->loop);
     uv_signal_init(&l->loop, &l->interrupt);
     uv_signal_init(&l->loop, &l->terminate);
     uv_timer_init(&l->loop, &l->tick);
@@ -395,7 +402,7 @@ json_t *local_run(const struct local_options *options, struct error *err)
         return NULL;
     }
     l->options.home = home;
-    if (local_setup_home(l, err) && !local_is_finished(l, &result) && look_at_eval(l, err)) {
+    if (local_setup_home(l, err) && !(result = local_result_again(l, err)) && err->code == ERROR_NONE && look_at_eval(l, err)) {
         run_network(l);
         if (l->finished)
             result = local_result(l, err);

@@ -29,7 +29,8 @@ struct local_process {
     /* what it said last */
     char phase[24], endpoint[256];
     int64_t step, steps;
-    double loss, speed;
+    double speed, mean_step_loss;
+    int64_t trained; /* the round that mean_step_loss is of */
 };
 
 struct local {
@@ -46,7 +47,7 @@ struct local {
     bool stopping, interrupted, finished;
     struct error fault;
     int64_t rounds, last_round;
-    uint64_t began, trained_at; /* ms of the loop's clock */
+    uint64_t started, began; /* ms of the loop's clock: this call, and its trainers */
     FILE *metrics;
     bool bar; /* a progress line stands on the terminal */
 };
@@ -54,19 +55,24 @@ struct local {
 /* local_setup.c */
 bool local_setup_home(struct local *l, struct error *err); /* run file, keys, what was there before */
 bool local_setup_run(struct local *l, struct error *err);  /* run document and escrows; the ledger runs */
-bool local_is_finished(struct local *l, json_t **result);  /* a result of this run file is there */
-json_t *local_state(struct local *l);                      /* HOME/run.json or NULL; new reference */
+/* HOME/run.json, new reference; NULL when there is none. False with `err`: it is damaged. */
+bool local_state(struct local *l, json_t **state, struct error *err);
 
 /* local.c */
 void local_fail(struct local *l, const struct error *err);
 
 /* local_watch.c */
 void local_heard(struct local_process *p, const json_t *event);
+/* An event as a line of metrics.jsonl, with who told it and when (docs/metrics.md). */
+void local_measure(struct local *l, const char *node, const json_t *event);
 void local_show(struct local *l);
 void local_clear(struct local *l);
 void local_say(struct local *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* local_result.c */
 json_t *local_result(struct local *l, struct error *err);
+/* The result of a run that is over: as it was written, when records and ledger still say so; made again when the file was changed. NULL
+ * without `err`: the run is not over. NULL with `err`: what it comes from is damaged. */
+json_t *local_result_again(struct local *l, struct error *err);
 
 #endif

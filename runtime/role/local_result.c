@@ -4,10 +4,15 @@
 #include <unistd.h>
 
 #include "native/base/file.h"
+#include "native/base/json.h"
+#include "runtime/role/audit.h"
 #include "runtime/role/local_internal.h"
 #include "runtime/role/replay.h"
 #include "runtime/round/payout.h"
+#include "runtime/round/record.h"
 #include "runtime/round/value.h"
+
+enum { RESULT_LIMIT = 64 << 20 };
 
 static void replay_told(void *context, json_t *progress)
 {
@@ -206,26 +211,126 @@ static json_t *collect(struct local *l, struct archive *a, struct error *err)
     return result;
 }
 
+/* The hash of the result file's bytes stands in the sponsor's journal. */
+static struct journal *sponsor_journal(const struct archive *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->nodes[i].name, "sponsor") == 0)
+            return a->nodes[i].journal;
+    return NULL;
+}
+
+static bool keep_result(struct local *l, struct archive *a, const json_t *result, struct error *err)
+{
+    char *text = json_dumps(result, JSON_INDENT(1)), path[4400];
+    struct hash hash = hash_block(text, strlen(text));
+    struct journal *journal = sponsor_journal(a);
+    bool ok;
+
+    snprintf(path, sizeof path, "%.4000s/result.json", l->options.home);
+    ok = file_write(path, text, strlen(text), 0644, err) &&
+         (!journal || journal_put_note(journal, "result", hash.bytes, sizeof hash.bytes, err));
+    free(text);
+    return ok;
+}
+
+/* The result as it was written, or NULL: then its file was changed since. */
+static json_t *kept_result(const char *path, const struct archive *a)
+{
+    struct buffer bytes = { 0 }, note = { 0 };
+    struct error none = { 0 };
+    struct journal *journal = sponsor_journal(a);
+    struct hash hash;
+    json_t *result = NULL;
+
+    if (file_read(path, RESULT_LIMIT, &bytes, &none) && journal && journal_get_note(journal, "result", &note, &none)) {
+        hash = hash_block(bytes.bytes, bytes.size);
+        if (note.size == sizeof hash.bytes && memcmp(note.bytes, hash.bytes, sizeof hash.bytes) == 0)
+            result = json_read((const char *)bytes.bytes, bytes.size, RESULT_LIMIT, &none);
+    }
+    buffer_free(&bytes);
+    buffer_free(&note);
+    return result;
+}
+
+static json_t *make_result(struct local *l, struct archive *a, struct error *err)
+{
+    json_t *result;
+
+    local_say(l, "evaluating, and recomputing round 1");
+    result = collect(l, a, err);
+    local_clear(l);
+    if (result && !keep_result(l, a, result, err)) {
+        json_decref(result);
+        result = NULL;
+    }
+    return result;
+}
+
 json_t *local_result(struct local *l, struct error *err)
 {
     struct archive a = { 0 };
-    char path[4400];
-    json_t *result = NULL;
+    json_t *result = archive_open(&a, l->options.home, l->run, err) ? make_result(l, &a, err) : NULL;
 
-    local_say(l, "evaluating, and recomputing round 1");
-    if (archive_open(&a, l->options.home, l->run, err))
-        result = collect(l, &a, err);
-    local_clear(l);
     archive_close(&a);
-    if (result) {
-        char *text = json_dumps(result, JSON_INDENT(1));
+    return result;
+}
 
-        snprintf(path, sizeof path, "%.4000s/result.json", l->options.home);
-        if (!file_write(path, text, strlen(text), 0644, err)) {
-            json_decref(result);
-            result = NULL;
-        }
-        free(text);
+/* Rounds and payments told, against what records, contributions and ledger say now. */
+static bool still_so(struct archive *a, json_t *names, const json_t *result, struct error *err)
+{
+    json_t *rounds, *paid;
+    bool ok = audit_archive(a, err);
+
+    if (!ok)
+        return false;
+    rounds = rounds_of(a, err);
+    paid = paid_of(a, names);
+    ok = err->code == ERROR_NONE;
+    if (ok && (!json_equal(rounds, json_object_get(result, "rounds")) || !json_equal(paid, json_object_get(result, "paid"))))
+        ok = error_set(err, ERROR_MISMATCH, "rondo audit lists what does not hold", "%s no longer say what result.json says",
+                       json_equal(rounds, json_object_get(result, "rounds")) ? "the ledger's accounts" : "the records");
+    json_decref(rounds);
+    json_decref(paid);
+    return ok;
+}
+
+static json_t *result_again(struct local *l, struct archive *a, const char *path, struct error *err)
+{
+    const json_t *last = archive_record(a, (int64_t)json_array_size(a->finals) - 1);
+    json_t *names, *result;
+
+    if (!last || !record_is_last(&a->course.rules, last))
+        return NULL;
+    result = kept_result(path, a);
+    if (!result) {
+        local_say(l, "%s is damaged, or older than its run: it is made again from the records", path);
+        return make_result(l, a, err);
     }
+    names = names_of(l);
+    if (!still_so(a, names, result, err)) {
+        json_decref(result);
+        result = NULL;
+    }
+    json_decref(names);
+    return result;
+}
+
+json_t *local_result_again(struct local *l, struct error *err)
+{
+    struct archive a = { 0 };
+    char path[4400];
+    json_t *state, *result = NULL;
+
+    snprintf(path, sizeof path, "%.4000s/result.json", l->options.home);
+    error_clear(err);
+    if (!file_exists(path) || !local_state(l, &state, err) || !state)
+        return NULL;
+    if (archive_open(&a, l->options.home, document_text(state, "run"), err))
+        result = result_again(l, &a, path, err);
+    archive_close(&a);
+    json_decref(state);
+    if (!result && err->code != ERROR_NONE)
+        error_at(err, "%s", l->options.home);
     return result;
 }

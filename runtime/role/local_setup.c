@@ -13,13 +13,24 @@ static void path_of(const struct local *l, char path[4200], const char *rest)
     snprintf(path, 4200, "%.4000s/%s", l->options.home, rest);
 }
 
-json_t *local_state(struct local *l)
+bool local_state(struct local *l, json_t **state, struct error *err)
 {
     char path[4200];
-    struct error none = { 0 };
+    struct hash id;
 
     path_of(l, path, "run.json");
-    return file_exists(path) ? json_read_file(path, 1 << 20, &none) : NULL;
+    *state = NULL;
+    if (!file_exists(path))
+        return true;
+    *state = json_read_file(path, 1 << 20, err);
+    if (*state && document_text(*state, "hash") && document_text(*state, "runfile") && document_text(*state, "run") &&
+        (cid_parse(document_text(*state, "run"), &id, NULL)))
+        return true;
+    json_decref(*state);
+    *state = NULL;
+    error_set(err, ERROR_MISMATCH, "restore it, or give another --home; rondo audit and rondo run list read the nodes without it",
+              "it is damaged");
+    return error_at(err, "%s", path);
 }
 
 static struct hash file_hash(const struct local *l, struct error *err)
@@ -99,10 +110,13 @@ static void name_of(char name[32], const char *role, int64_t index)
 /* A home holds one run: another run file, or this one changed, is refused before anything is started. */
 static bool same_run_file(struct local *l, struct error *err)
 {
-    json_t *state = local_state(l);
-    const char *was = document_text(state, "hash");
+    json_t *state;
     char hash[HASH_TEXT];
-    bool same = !state || (was && strcmp(was, hash_hex(file_hash(l, err), hash)) == 0) ||
+
+    if (!local_state(l, &state, err))
+        return false;
+
+    bool same = !state || strcmp(document_text(state, "hash"), hash_hex(file_hash(l, err), hash)) == 0 ||
                 error_set(err, ERROR_CONFLICT, "give another --home, or the run file as it was",
                           "%s holds a run of %s as it was then", l->options.home, document_text(state, "runfile"));
 
@@ -280,9 +294,11 @@ bool local_setup_run(struct local *l, struct error *err)
     struct journal *journal;
     struct document run = { 0 };
     struct run_spec spec = { 0 };
-    json_t *state = local_state(l);
+    json_t *state;
     bool ok;
 
+    if (!local_state(l, &state, err))
+        return false;
     path_of(l, folder, "nodes/sponsor");
     snprintf(path, sizeof path, "%s/blocks", folder);
     journal = journal_open(folder, err);
@@ -296,18 +312,4 @@ bool local_setup_run(struct local *l, struct error *err)
     journal_close(journal);
     json_decref(state);
     return ok;
-}
-
-bool local_is_finished(struct local *l, json_t **result)
-{
-    char path[4200], hash[HASH_TEXT];
-    struct error none = { 0 };
-    json_t *state = local_state(l);
-    const char *was = document_text(state, "hash");
-    bool same = was && strcmp(was, hash_hex(file_hash(l, &none), hash)) == 0;
-
-    json_decref(state);
-    path_of(l, path, "result.json");
-    *result = same && file_exists(path) ? json_read_file(path, 64 << 20, &none) : NULL;
-    return *result != NULL;
 }

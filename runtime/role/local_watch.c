@@ -30,6 +30,7 @@ static void say_final(struct local_process *p, const json_t *event)
     struct local *l = p->local;
     int64_t round = document_integer(event, "round");
     double loss = 0, speed = 0, left;
+    char mean[32];
     int trainers = 0;
 
     if (round <= l->last_round)
@@ -40,20 +41,43 @@ static void say_final(struct local_process *p, const json_t *event)
         return;
     }
     if (round > l->rounds) {
-        local_say(l, "settling");
+        if (round == l->rounds + 1)
+            local_say(l, "settling");
         return;
     }
     for (size_t i = 2; i < l->count; i++)
         if (strncmp(l->processes[i].name, "trainer", 7) == 0 && l->processes[i].steps) {
-            loss += l->processes[i].loss;
             speed += l->processes[i].speed;
-            trainers++;
+            if (l->processes[i].trained == round) {
+                loss += l->processes[i].mean_step_loss;
+                trainers++;
+            }
         }
     left = (double)(uv_now(&l->loop) - l->began) / 1000.0 / (double)round * (double)(l->rounds - round);
-    local_say(l, "round %2lld/%lld  %-5s accepted %lld refused %lld  loss %.4f  %6.0f tokens/s  %d:%02d left", (long long)round,
-              (long long)l->rounds, document_text(event, "kind"), (long long)document_integer(event, "accepted"),
-              (long long)document_integer(event, "refused"), trainers ? loss / trainers : 0.0, speed, (int)left / 60,
-              (int)left % 60);
+    snprintf(mean, sizeof mean, trainers ? "%.4f" : "-", trainers ? loss / trainers : 0.0);
+    local_say(l, "round %2lld/%lld  %-5s accepted %lld refused %lld  mean step loss %s  %6.0f tokens/s  %d:%02d left",
+              (long long)round, (long long)l->rounds, document_text(event, "kind"),
+              (long long)document_integer(event, "accepted"), (long long)document_integer(event, "refused"), mean, speed,
+              (int)left / 60, (int)left % 60);
+}
+
+void local_measure(struct local *l, const char *node, const json_t *event)
+{
+    json_t *line;
+
+    if (!l->metrics)
+        return;
+    line = json_deep_copy(event);
+    json_object_set_new(line, "node", json_string(node));
+    json_object_set_new(line, "ms", json_integer((json_int_t)(uv_now(&l->loop) - l->started)));
+    if (strcmp(document_text(event, "event"), "progress") == 0) { /* what is told often is told shortly: `node` says who */
+        json_object_del(line, "did");
+        json_object_del(line, "role");
+    }
+    json_dumpf(line, l->metrics, JSON_COMPACT);
+    fputc('\n', l->metrics);
+    fflush(l->metrics);
+    json_decref(line);
 }
 
 void local_heard(struct local_process *p, const json_t *event)
@@ -63,16 +87,7 @@ void local_heard(struct local_process *p, const json_t *event)
 
     if (!kind)
         return;
-    if (l->metrics && strcmp(kind, "progress") != 0) {
-        json_t *line = json_deep_copy(event);
-
-        json_object_set_new(line, "node", json_string(p->name));
-        json_object_set_new(line, "ms", json_integer((json_int_t)(uv_now(&l->loop) - l->began)));
-        json_dumpf(line, l->metrics, JSON_COMPACT);
-        fputc('\n', l->metrics);
-        fflush(l->metrics);
-        json_decref(line);
-    }
+    local_measure(l, p->name, event);
     if (strcmp(kind, "ready") == 0 && endpoint)
         snprintf(p->endpoint, sizeof p->endpoint, "%s", endpoint);
     else if (strcmp(kind, "state") == 0 && document_text(event, "phase"))
@@ -83,10 +98,12 @@ void local_heard(struct local_process *p, const json_t *event)
         local_say(l, "%s: %s failed: %s", p->name, document_text(event, "job"), document_text(event, "error"));
     else if (strcmp(kind, "final") == 0 && strncmp(p->name, "syncer", 6) == 0)
         say_final(p, event);
-    else if (strcmp(kind, "progress") == 0 && json_object_get(event, "steps")) {
+    else if (strcmp(kind, "trained") == 0) {
+        p->trained = document_integer(event, "round");
+        p->mean_step_loss = json_number_value(json_object_get(event, "mean_step_loss"));
+    } else if (strcmp(kind, "progress") == 0 && json_object_get(event, "steps")) {
         p->step = document_integer(event, "step");
         p->steps = document_integer(event, "steps");
-        p->loss = json_number_value(json_object_get(event, "loss"));
         p->speed = json_number_value(json_object_get(event, "tokens_per_second"));
     }
 }

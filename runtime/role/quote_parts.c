@@ -26,10 +26,13 @@ json_t *quote_committee(struct quote *q)
 json_t *quote_money(struct quote *q)
 {
     const struct run_spec *s = &q->a.course.spec;
-    char each[AMOUNT_TEXT], trainers[40], syncers[40], all[40], left[40], per[40];
+    char each[AMOUNT_TEXT], trainers[40], syncers[40], all[40], left[40], least[40], most[40];
     unsigned __int128 t, y, total = s->payment.per_round * s->rounds;
 
     amount_text(s->payment.per_round, each);
+    /* A trainer is paid by its shards, which are dealt in turn. */
+    int64_t shards = (int64_t)s->dataset.shards, few = shards / q->trainers, many = (shards + q->trainers - 1) / q->trainers;
+
     t = payout_share(each, s->payment.trainers);
     y = payout_share(each, s->payment.syncers);
     if (s->payment.budget > total)
@@ -38,10 +41,11 @@ json_t *quote_money(struct quote *q)
     if (t + y < s->payment.per_round)
         quote_warn(q, "the terms leave %s of each round to nobody; it comes back at expiry",
                    payout_text(s->payment.per_round - t - y, left));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "asset", s->payment.asset, "per_round", each, "trainers_per_round",
-                     payout_text(t, trainers), "syncers_per_round", payout_text(y, syncers), "each_trainer_per_round",
-                     payout_text(t / (unsigned __int128)q->trainers, per), "in_all", payout_text(total, all), "expiry_rounds",
-                     (json_int_t)s->payment.expiry_rounds);
+    return json_pack("{s:s, s:s, s:s, s:s, s:[s, s], s:s, s:I}", "asset", s->payment.asset, "per_round", each,
+                     "trainers_per_round", payout_text(t, trainers), "syncers_per_round", payout_text(y, syncers),
+                     "each_trainer_per_round", payout_text(t * (unsigned __int128)few / (unsigned __int128)shards, least),
+                     payout_text(t * (unsigned __int128)many / (unsigned __int128)shards, most), "in_all",
+                     payout_text(total, all), "expiry_rounds", (json_int_t)s->payment.expiry_rounds);
 }
 
 json_t *quote_work(const struct quote *q)

@@ -19,8 +19,10 @@ refused() {
 }
 
 mkdir "$folder/home"
-echo '{"hash": "00", "run": "none", "runfile": "other.lua", "version": 1}' >"$folder/home/run.json"
+echo '{"hash": "00", "run": "bafk2bzacebe4x2yndbrxu7jbydg4dkcbqcc5g6hvykufbgy3j26pe2oaqqoyo", "runfile": "other.lua", "version": 1}' >"$folder/home/run.json"
 refused 3 "holds a run of other.lua" "$rondo" local tests/end_to_end/tiny.lua --home "$folder/home"
+echo '{"hash": "00", "run": "bafk' >"$folder/home/run.json"
+refused 3 "run.json: it is damaged" "$rondo" local tests/end_to_end/tiny.lua --home "$folder/home"
 refused 2 "no path" "$rondo" key new --name ../evil --home "$folder/home"
 refused 2 "no path" "$rondo" key show --name .. --home "$folder/home"
 refused 2 "no path" "$rondo" trainer bafk --name a/b --home "$folder/home"

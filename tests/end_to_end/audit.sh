@@ -12,6 +12,13 @@ fail() { echo "FAILED: $*"; exit 1; }
 "$rondo" local tests/end_to_end/tiny.lua --home "$work/home" --quiet --json >"$work/local" || fail "the run itself"
 run=$(sed -n 's/.*"run":"\([a-z0-9]*\)".*/\1/p' "$work/local" | tail -1)
 
+# What it said of itself while it ran: phases, steps with the script's metrics, what each trainer sent.
+for line in '"event":"started"' '"event":"state".*"phase":' '"event":"final"' \
+    '"event":"progress".*"loss":.*"tokens_per_second":.*"metrics":{"tokens":.*"node":"trainer-' \
+    '"event":"trained".*"tokens":.*"mean_step_loss":.*"payload_bytes":'; do
+    grep -q "$line" "$work/home/runs/$run/metrics.jsonl" || fail "metrics.jsonl holds no $line"
+done
+
 # flip FILE OFFSET: changes one byte.
 flip() {
     old=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
@@ -55,6 +62,21 @@ holds "the run"
 grep -q "^round 4  close" "$work/out" || { cat "$work/out"; fail "replay of a close round tells nothing"; }
 "$rondo" audit "$run" --home "$work/home" --quick --recompute 0.2 --quiet --json >"$work/out" || fail "audit --quick --recompute"
 grep -q '"replayed":2' "$work/out" || { cat "$work/out"; fail "a fifth of nine contributions is two"; }
+
+# The same command prints the result again while it holds, makes it again where its file was changed, and believes neither without evidence.
+again() { "$rondo" local tests/end_to_end/tiny.lua --home "$1" --json >"$work/out" 2>"$work/errors"; }
+again "$work/home" && cmp -s "$work/out" "$work/local" || fail "the result again is another one"
+copy
+sed -i 's/"paid": {/"paid": { "nobody": "1",/' "$work/copy/result.json"
+again "$work/copy" || fail "a changed result: $(cat "$work/errors")"
+grep -q "result.json is damaged" "$work/errors" || fail "a changed result is not named"
+grep -q '"nobody"' "$work/out" && fail "a changed result is believed"
+copy
+record=$(grep -l '"type":"record"' "$work"/copy/nodes/syncer-2/documents/b* | sed -n 3p)
+flip "$record" 40
+status=0
+again "$work/copy" || status=$?
+{ [ "$status" -eq 3 ] && grep -q "$(basename "$record")" "$work/errors"; } || fail "a result without its records: status $status, $(cat "$work/errors")"
 
 # Evidence is only read: by one who may not write there, and nothing of it is touched or added by one who may.
 state() { find "$work/home" -printf '%p %s %T@\n' | sort >"$1"; }
