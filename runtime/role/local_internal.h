@@ -63,7 +63,7 @@ void local_fail(struct local *l, const struct error *err);
 
 /* local_watch.c */
 void local_heard(struct local_process *p, const json_t *event);
-/* An event as a line of metrics.jsonl, with who told it and when (docs/metrics.md). */
+/* An event as a line of metrics.jsonl, with who told it and when (docs/researcher.md). */
 void local_measure(struct local *l, const char *node, const json_t *event);
 void local_show(struct local *l);
 void local_clear(struct local *l);
