@@ -1,4 +1,4 @@
-/* gradient_sites.h - for each operator the nodes at which gradient_test.c differentiates it. */
+/* gradient_sites.h - every operator, at small shapes that show its ways: what tests of gradients and of bits go over. */
 #ifndef RONDO_TESTS_GRADIENT_SITES_H
 #define RONDO_TESTS_GRADIENT_SITES_H
 
@@ -374,5 +374,114 @@ static bool slope_of(enum operator_code op, unsigned way, struct site *s)
                                                 : OPERATOR_GELU_TANH,
                     way, s);
 }
+
+/* ---- the table ---- */
+
+enum passing {
+    UNTOLD,   /* nobody wrote a row */
+    PASSES,   /* its gradient is checked */
+    SOURCE,   /* it has no operand that could carry one */
+    NONE,     /* it is zero: flat, or positions */
+    REFUSED,  /* graph_backward refuses it by name */
+    INTERNAL, /* the executor makes it of others, once gradients are there: arrange_test.c holds it to their bits */
+    AFTER,    /* only a backward pass makes it: the gradient of the builder's operator; of second order it is refused by name */
+};
+
+static const struct row {
+    enum passing passing;
+    builder *build;
+} rows[OPERATOR_CODES] = {
+    [OPERATOR_INPUT] = { SOURCE, NULL },
+    [OPERATOR_PARAMETER] = { SOURCE, NULL },
+    [OPERATOR_CONSTANT] = { SOURCE, NULL },
+    [OPERATOR_TABLE] = { SOURCE, NULL },
+    [OPERATOR_IOTA] = { SOURCE, NULL },
+    [OPERATOR_UNIFORM] = { SOURCE, NULL },
+    [OPERATOR_NORMAL] = { SOURCE, NULL },
+    [OPERATOR_ADD] = { PASSES, two_operands },
+    [OPERATOR_SUB] = { PASSES, two_operands },
+    [OPERATOR_MUL] = { PASSES, two_operands },
+    [OPERATOR_DIV] = { PASSES, two_operands },
+    [OPERATOR_POW] = { PASSES, two_operands },
+    [OPERATOR_MINIMUM] = { PASSES, two_operands },
+    [OPERATOR_MAXIMUM] = { PASSES, two_operands },
+    [OPERATOR_LT] = { NONE, compared },
+    [OPERATOR_LE] = { NONE, compared },
+    [OPERATOR_GT] = { NONE, compared },
+    [OPERATOR_GE] = { NONE, compared },
+    [OPERATOR_EQ] = { NONE, compared },
+    [OPERATOR_NE] = { NONE, compared },
+    [OPERATOR_NEG] = { PASSES, anywhere },
+    [OPERATOR_ABS] = { PASSES, anywhere },
+    [OPERATOR_SIGN] = { NONE, anywhere },
+    [OPERATOR_SQUARE] = { PASSES, anywhere },
+    [OPERATOR_SQRT] = { PASSES, positive },
+    [OPERATOR_RSQRT] = { PASSES, positive },
+    [OPERATOR_EXP] = { PASSES, anywhere },
+    [OPERATOR_LOG] = { PASSES, positive },
+    [OPERATOR_LOG1P] = { PASSES, positive },
+    [OPERATOR_LOG1MEXP] = { PASSES, negative },
+    [OPERATOR_TANH] = { PASSES, anywhere },
+    [OPERATOR_SIGMOID] = { PASSES, anywhere },
+    [OPERATOR_LOGSIGMOID] = { PASSES, anywhere },
+    [OPERATOR_SOFTPLUS] = { PASSES, anywhere },
+    [OPERATOR_RELU] = { PASSES, anywhere },
+    [OPERATOR_SILU] = { PASSES, anywhere },
+    [OPERATOR_GELU] = { PASSES, anywhere },
+    [OPERATOR_GELU_TANH] = { PASSES, anywhere },
+    [OPERATOR_CLAMP] = { PASSES, clamp },
+    [OPERATOR_WHERE] = { PASSES, where },
+    [OPERATOR_CAST] = { PASSES, cast },
+    [OPERATOR_SUM] = { PASSES, reduction },
+    [OPERATOR_MEAN] = { PASSES, reduction },
+    [OPERATOR_MAX] = { PASSES, reduction },
+    [OPERATOR_MIN] = { PASSES, reduction },
+    [OPERATOR_NORM] = { PASSES, reduction },
+    [OPERATOR_MEDIAN] = { REFUSED, median },
+    [OPERATOR_LOGSUMEXP] = { PASSES, reduction },
+    [OPERATOR_SOFTMAX] = { PASSES, reduction },
+    [OPERATOR_LOG_SOFTMAX] = { PASSES, reduction },
+    [OPERATOR_ARGMAX] = { NONE, placed },
+    [OPERATOR_SORT] = { PASSES, one_axis },
+    [OPERATOR_RANK] = { NONE, placed },
+    [OPERATOR_TOPK] = { PASSES, topk },
+    [OPERATOR_CUMSUM] = { PASSES, cumsum },
+    [OPERATOR_SHIFT] = { PASSES, moved },
+    [OPERATOR_TRIM] = { PASSES, moved },
+    [OPERATOR_PAD] = { PASSES, moved },
+    [OPERATOR_AT] = { PASSES, moved },
+    [OPERATOR_GATHER] = { PASSES, gathered },
+    [OPERATOR_SCATTER] = { PASSES, scattered },
+    [OPERATOR_ONE_HOT] = { NONE, placed },
+    [OPERATOR_CONCAT] = { PASSES, concat },
+    [OPERATOR_DOT] = { PASSES, product },
+    [OPERATOR_DOT_ONTO] = { PASSES, product },
+    [OPERATOR_LOW_RANK] = { PASSES, product },
+    [OPERATOR_DIST2] = { REFUSED, distance },
+    [OPERATOR_FACTOR] = { REFUSED, factored },
+    [OPERATOR_RENAME] = { PASSES, shaped },
+    [OPERATOR_SPLIT] = { PASSES, shaped },
+    [OPERATOR_MERGE] = { PASSES, shaped },
+    [OPERATOR_EXPAND] = { PASSES, shaped },
+    [OPERATOR_TRANSPOSE] = { PASSES, shaped },
+    [OPERATOR_DETACH] = { NONE, anywhere },
+    [OPERATOR_RMSNORM] = { PASSES, rms },
+    [OPERATOR_ROPE] = { PASSES, turned },
+    [OPERATOR_ATTENTION] = { PASSES, attended },
+    [OPERATOR_TOKEN_LOGPROB] = { PASSES, logprob },
+    [OPERATOR_DROPOUT] = { PASSES, dropped },
+    [OPERATOR_RESULT] = { REFUSED, further },
+    [OPERATOR_SILU_SLOPE] = { AFTER, slope_of },
+    [OPERATOR_GELU_SLOPE] = { AFTER, slope_of },
+    [OPERATOR_GELU_TANH_SLOPE] = { AFTER, slope_of },
+    [OPERATOR_RMSNORM_GRAD] = { AFTER, rms },
+    [OPERATOR_RMSNORM_WEIGHT_GRAD] = { AFTER, rms_weight },
+    [OPERATOR_ATTENTION_GRAD] = { AFTER, attended },
+    [OPERATOR_TOKEN_LOGPROB_GRAD] = { AFTER, logprob },
+    [OPERATOR_HEAD] = { INTERNAL, NULL },
+    [OPERATOR_LAYERNORM] = { PASSES, layer },
+    [OPERATOR_LAYERNORM_GRAD] = { AFTER, layer },
+    [OPERATOR_LAYERNORM_WEIGHT_GRAD] = { AFTER, layer_weight },
+};
 
 #endif
