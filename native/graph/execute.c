@@ -189,6 +189,7 @@ static bool step_run(struct executor *ex, const struct plan_step *s, const struc
     }
     struct work w = { .g = p->g,
                       .places = p->places,
+                      .stored = p->stored,
                       .data = ex->data,
                       .extra = (const uint32_t *const *)p->extra,
                       .random = random,
@@ -251,6 +252,23 @@ uint64_t executor_operations(const struct executor *ex)
     for (uint32_t t = 0; t < ex->plan.step_count; t++)
         total += cost_of_step(&ex->plan, &ex->plan.steps[t]).operations;
     return total;
+}
+
+bool executor_may_store(const struct graph *g, uint32_t bound, enum tensor_type type)
+{
+    const uint32_t node = g->bound[bound];
+    bool products = g->nodes[node].type == TENSOR_F32 && type >= TENSOR_F16 && type <= TENSOR_Q4_1;
+    for (uint32_t i = 0; i < g->output_count; i++)
+        products = products && g->outputs[i].node != node;
+    for (uint32_t i = 0; products && i < g->node_count; i++) {
+        const struct graph_node *n = &g->nodes[i];
+        for (uint32_t k = 0; k < n->input_count; k++) {
+            const bool factor = n->op == OPERATOR_DOT || ((n->op == OPERATOR_DOT_ONTO || n->op == OPERATOR_LOW_RANK) && k > 0);
+            if (graph_inputs(g, n)[k] == node && !factor && !(n->op == OPERATOR_GATHER && k == 0) && n->op != OPERATOR_HEAD)
+                products = false;
+        }
+    }
+    return products || type == g->nodes[node].type;
 }
 
 bool tensor_finite_f32(const float *x, uint64_t count, uint64_t *at)

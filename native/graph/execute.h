@@ -35,6 +35,9 @@ struct executor_options {
     uint64_t memory;                      /* bytes of the arena at most; 0: no limit */
     const struct executor_alias *aliases; /* copied */
     size_t alias_count;
+    /* How the data of each bound node is stored (enum tensor_type, one for each of g->bound; NULL: as the graph says). f16, bf16, q8_0,
+     * q4_0 and q4_1 are read while they are used, never as a whole; executor_may_store tells of which nodes. */
+    const uint8_t *stored;
     graph_trace trace; /* NULL: none; with one, nothing is fused and every node is computed alone */
     void *trace_context;
     executor_profile profile; /* NULL: none; else called after each pass */
@@ -46,6 +49,10 @@ struct executor_random {
     uint8_t seed[32];
     uint64_t round, step;
 };
+
+/* Whether bound node `bound` (a place in g->bound) may be stored as `type`: the type of the graph, or one of those above for an f32 node
+ * that only products and gather read. */
+bool executor_may_store(const struct graph *g, uint32_t bound, enum tensor_type type);
 
 /* g may be freed afterwards. Errors: limit (the plan needs more than `memory`), memory, range (an alias that names nothing),
  * unsupported (an operator that this executor has not got). */

@@ -327,20 +327,35 @@ static bool aliases_good(const struct graph *g, const struct executor_options *o
     return true;
 }
 
+static bool stored_good(struct plan *p, const struct executor_options *o, struct error *err)
+{
+    for (uint32_t i = 0; i < p->g->node_count; i++)
+        p->stored[i] = p->g->nodes[i].type;
+    for (uint32_t i = 0; o->stored && i < p->g->bound_count; i++) {
+        const enum tensor_type type = (enum tensor_type)o->stored[i];
+        if (!executor_may_store(p->g, i, type))
+            return error_set(err, ERROR_UNSUPPORTED, "convert it to f32 first", "input \"%s\" as %s, which an operator that reads it does not take",
+                             p->g->names[p->g->nodes[p->g->bound[i]].name], tensor_type_name(type));
+        p->stored[p->g->bound[i]] = o->stored[i];
+    }
+    return true;
+}
+
 bool plan_make(struct plan *p, struct graph *g, const struct executor_options *o, struct error *err)
 {
     const size_t count = g->node_count + 1;
     *p = (struct plan){ .g = g,
                         .places = place_all(g),
+                        .stored = calloc(count, 1),
                         .storage = calloc(count, 1),
                         .offset = calloc(count, sizeof *p->offset),
                         .written = calloc(count, sizeof *p->written),
                         .extra = calloc(count, sizeof *p->extra),
                         .first = calloc(count, sizeof *p->first),
                         .last = calloc(count, sizeof *p->last) };
-    if (!p->storage || !p->offset || !p->written || !p->extra || !p->first || !p->last)
+    if (!p->stored || !p->storage || !p->offset || !p->written || !p->extra || !p->first || !p->last)
         abort();
-    if (!aliases_good(g, o, err))
+    if (!aliases_good(g, o, err) || !stored_good(p, o, err))
         return false;
     extras_found(p);
     schedule(p, o->trace != NULL);
@@ -365,6 +380,7 @@ void plan_free(struct plan *p)
     free(p->steps);
     free(p->places);
     free(p->copies);
+    free(p->stored);
     free(p->storage);
     free(p->offset);
     free(p->written);

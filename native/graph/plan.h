@@ -38,6 +38,7 @@ struct plan {
     uint32_t step_count;
     struct plan_copy *copies; /* in order: those that read inputs first */
     uint32_t copy_count;
+    uint8_t *stored;       /* enum tensor_type of a bound node's data, of others that of the node */
     uint8_t *storage;      /* enum storage, one a node */
     uint64_t *offset;      /* in the arena, or in the memory of fixed values */
     uint32_t *written;     /* of a STORAGE_OUTPUT node: the output */

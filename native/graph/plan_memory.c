@@ -290,6 +290,7 @@ static uint64_t scratch_of(const struct plan *p, uint32_t t)
     const struct graph_node *n = &p->g->nodes[p->steps[t].node];
     struct work w = { .g = p->g,
                       .places = p->places,
+                      .stored = p->stored,
                       .extra = (const uint32_t *const *)p->extra,
                       .id = p->steps[t].node,
                       .n = n,

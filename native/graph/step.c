@@ -9,6 +9,25 @@ void *step_take(struct work *w, size_t bytes)
     return at;
 }
 
+stored_read *step_stored(const struct work *w, unsigned k)
+{
+    const uint32_t base = w->places[graph_inputs(w->g, w->n)[k]].base;
+    switch (w->stored[base]) {
+    case TENSOR_F16:
+        return stored_reader(STORED_F16);
+    case TENSOR_BF16:
+        return stored_reader(STORED_BF16);
+    case TENSOR_Q8_0:
+        return stored_reader(STORED_Q8_0);
+    case TENSOR_Q4_0:
+        return stored_reader(STORED_Q4_0);
+    case TENSOR_Q4_1:
+        return stored_reader(STORED_Q4_1);
+    default:
+        return NULL;
+    }
+}
+
 static bool in_order(const struct graph_node *n, const struct place *p, const struct graph_axis *axes, unsigned rank)
 {
     ptrdiff_t step = 1;
@@ -28,7 +47,15 @@ const void *step_operand(struct work *w, unsigned k, const struct graph_axis *ax
     const struct place *p = &w->places[id];
     struct walk walk = { .rank = rank };
     ptrdiff_t step = 1;
-    const char *from = w->measure ? NULL : (const char *)w->data[p->base] + p->offset * (ptrdiff_t)type_bytes(n->type);
+    stored_read *read = step_stored(w, k);
+    const char *from = w->measure ? NULL : (const char *)w->data[p->base];
+    if (read) {
+        float *all = step_take(w, w->g->nodes[p->base].values * sizeof *all);
+        if (!w->measure)
+            read(from, 0, w->g->nodes[p->base].values, all);
+        from = (const char *)all;
+    }
+    from = w->measure ? NULL : from + p->offset * (ptrdiff_t)type_bytes(n->type);
     if (n->type == type && in_order(n, p, axes, rank))
         return from;
     for (unsigned i = rank; i-- > 0;) {

@@ -13,10 +13,12 @@
 
 #include "native/graph/execute.h"
 #include "native/graph/place.h"
+#include "native/kernel/stored.h"
 
 struct work {
     const struct graph *g;
     const struct place *places;
+    const uint8_t *stored;        /* enum tensor_type of each base node's data */
     void *const *data;            /* memory of each base node */
     const uint32_t *const *extra; /* extra[i]: result nodes 1 and 2 of node i (GRAPH_NONE: not wanted), or NULL */
     const struct executor_random *random;
@@ -33,6 +35,9 @@ typedef bool step_function(struct work *w);
 
 /* The function of an operator; NULL for elementwise operators and sources without work. */
 step_function *step_of(enum operator_code op);
+
+/* The reader of operand k's data when that is stored as another type; NULL when it lies as the node says. */
+stored_read *step_stored(const struct work *w, unsigned k);
 
 void *step_take(struct work *w, size_t bytes);
 

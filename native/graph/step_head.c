@@ -16,6 +16,8 @@ enum { TILE = 256 };
 struct head {
     uint64_t rows, vocab, width;
     const float *h, *table, *g, *demand;
+    stored_read *read; /* of a table that is stored otherwise */
+    const void *stored;
     const int32_t *ids;
     float *logprob, *dh;
     /* of a tile */
@@ -48,6 +50,8 @@ static void tile_run(struct pool *pool, const struct head *t, uint64_t at, uint6
         t->slope[i] = t->g[row];
     }
     struct gemm forward = gemm_dense(count, t->vocab, t->width, t->x, 0, t->table, 1, t->logits);
+    forward.b_read = t->read;
+    forward.b_stored = t->stored;
     gemm_run(pool, &forward);
     softmax_logprob(pool, count, t->vocab, t->logits, t->target, t->part, t->lse);
     for (uint64_t i = 0; i < count; i++)
@@ -56,6 +60,8 @@ static void tile_run(struct pool *pool, const struct head *t, uint64_t at, uint6
         return;
     softmax_logprob_backward(pool, sloped, t->vocab, t->logits, t->target, t->lse, t->slope, t->logits);
     struct gemm backward = gemm_dense(sloped, t->width, t->vocab, t->logits, 0, t->table, 0, t->dx);
+    backward.b_read = t->read;
+    backward.b_stored = t->stored;
     gemm_run(pool, &backward);
     for (uint64_t i = 0; i < sloped; i++)
         memcpy(t->dh + t->row[at + i] * t->width, t->dx + i * t->width, t->width * sizeof *t->dx);
@@ -72,7 +78,9 @@ bool step_head(struct work *w)
     struct head t = { .rows = n->values, .vocab = given[0].size, .width = table->values / given[0].size };
     const uint64_t most = t.rows < TILE ? t.rows : TILE;
     t.h = step_operand(w, 0, order, rank, TENSOR_F32);
-    t.table = step_own(w, 1);
+    t.read = step_stored(w, 1);
+    t.table = t.read ? NULL : step_own(w, 1);
+    t.stored = t.read && !w->measure ? w->data[w->places[graph_inputs(w->g, w->n)[1]].base] : NULL;
     t.ids = step_operand(w, 2, order, n->rank, TENSOR_I32);
     t.g = step_operand(w, 3, order, n->rank, TENSOR_F32);
     t.demand = n->input_count == 5 ? step_operand(w, 4, order, n->rank, TENSOR_F32) : NULL;

@@ -121,6 +121,8 @@ struct picking {
     struct walk walk; /* from: strides of x, 0 along the axes of the index that x has not */
     ptrdiff_t index_stride[GRAPH_AXES], axis_stride;
     const char *x;
+    stored_read *read; /* of an x that is stored otherwise, whose first value is then number `first` */
+    ptrdiff_t first;
     const int32_t *index;
     char *out;
     size_t bytes;
@@ -141,7 +143,10 @@ static void pick_share(void *context, size_t task)
             where += position * p->index_stride[d];
         }
         at += p->index[where] * p->axis_stride;
-        memcpy(p->out + i * p->row * p->bytes, p->x + at * (ptrdiff_t)p->bytes, p->row * p->bytes);
+        if (p->read)
+            p->read(p->x, (size_t)(p->first + at), p->row, (float *)p->out + i * p->row);
+        else
+            memcpy(p->out + i * p->row * p->bytes, p->x + at * (ptrdiff_t)p->bytes, p->row * p->bytes);
     }
 }
 
@@ -157,7 +162,9 @@ bool step_gather(struct work *w)
         return false;
     struct picking p = { .walk = { .rank = w->n->rank }, .index = ids, .bytes = type_bytes(w->n->type), .rows = 1, .row = 1 };
     p.axis_stride = px->stride[graph_axis_find(x, axis->name)];
-    p.x = memory_of(w, 0);
+    p.read = step_stored(w, 0);
+    p.first = px->offset;
+    p.x = p.read ? w->data[px->base] : memory_of(w, 0);
     p.out = w->data[w->id];
     ptrdiff_t own[GRAPH_AXES], step = 1;
     for (unsigned i = index->rank; i-- > 0;) {

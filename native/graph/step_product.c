@@ -19,6 +19,9 @@ struct stretch {
 
 struct side {
     const float *data;
+    stored_read *read; /* of data that is stored otherwise: from value `first` on */
+    const void *stored;
+    size_t first;
     struct graph_axis axes[GRAPH_AXES];
     ptrdiff_t stride[GRAPH_AXES];
     unsigned rank;
@@ -61,7 +64,11 @@ static struct side side_of(const struct work *w, unsigned k)
     struct side s = { .rank = n->rank };
     memcpy(s.axes, n->axis, sizeof s.axes);
     memcpy(s.stride, p->stride, sizeof s.stride);
-    if (!w->measure)
+    s.read = step_stored(w, k);
+    s.first = (size_t)p->offset;
+    if (!w->measure && s.read)
+        s.stored = w->data[p->base];
+    else if (!w->measure)
         s.data = (const float *)w->data[p->base] + p->offset;
     return s;
 }
@@ -191,6 +198,8 @@ static void product_of(struct work *w, bool further, float *result, struct produ
     struct side a = side_of(w, first), b = side_of(w, first + 1), c = { .rank = w->n->rank };
     memcpy(c.axes, w->n->axis, sizeof c.axes);
     contiguous(&c);
+    if (a.read) /* only y is read as it is stored */
+        a = side_copied(w, first, (const struct graph_axis *[]){ g.b, g.m, g.k }, (unsigned[]){ g.bs, g.ms, g.ks });
     const float *onto = first && !further ? step_operand(w, 0, c.axes, c.rank, TENSOR_F32) : result;
     if (stretches(g.k, g.ks, &a, &b, &c, k) > 1) {
         /* The order of the summed axes in memory: as x has them, so that mostly y alone is copied. */
@@ -217,6 +226,9 @@ static void product_of(struct work *w, bool further, float *result, struct produ
                              .scale = w->n->op == OPERATOR_LOW_RANK ? (float)graph_numbers(w->g, w->n)[0] : 0,
                              .a = a.data,
                              .b = b.data,
+                             .b_read = b.read,
+                             .b_stored = b.stored,
+                             .b_first = b.first,
                              .onto = onto,
                              .c = result,
                              .a_row = ms ? m[ms - 1].a : 0,

@@ -1,0 +1,2 @@
+#define STORED_TABLE stored_avx512
+#include "native/kernel/stored_body.h"
