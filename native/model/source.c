@@ -447,6 +447,61 @@ bool model_read_tensor(const struct model_source *model, const char *name, float
     return true;
 }
 
+static bool all_finite(const struct model_source *model, const struct tensor *t, struct error *err)
+{
+    enum { PART = 4096 }; /* a multiple of every block */
+    const size_t block = tensor_block_values(t->type);
+    const uint64_t count = tensor_values(t);
+    float values[PART];
+
+    for (uint64_t at = 0; at < count; at += PART) {
+        const uint64_t here = count - at < PART ? count - at : PART;
+
+        convert_to_f32(t->type, (const uint8_t *)t->data + at / block * tensor_block_bytes(t->type), here, values);
+        for (uint64_t i = 0; i < here; i++)
+            if (!f32_is_finite(values[i])) {
+                error_set(err, ERROR_NON_FINITE, "fetch the file again", "value %" PRIu64 " is NaN or infinite", at + i);
+                return error_at(err, "%s: %s", model->path, t->name);
+            }
+    }
+    return true;
+}
+
+/* Rows of a head lie as pairs in the file, as halves with Hugging Face. */
+static void *rows_in_halves(const struct entry *entry)
+{
+    const struct tensor *t = &entry->view;
+    const uint64_t d = t->dims[0] / entry->heads;
+    const size_t row = t->size / t->dims[0];
+    uint8_t *out = malloc(t->size + 1);
+
+    for (uint64_t r = 0; out && r < t->dims[0]; r++) {
+        const uint64_t head = r / d, half = r % d / (d / 2), p = r % d % (d / 2);
+
+        memcpy(out + r * row, (const uint8_t *)t->data + (head * d + 2 * p + half) * row, row);
+    }
+    return out;
+}
+
+bool model_read_stored(const struct model_source *model, const char *name, const void **bytes, void **owned,
+                       enum tensor_type *type, struct error *err)
+{
+    const struct entry *entry = find(model, name);
+    char hint[200];
+
+    *owned = NULL;
+    if (!entry)
+        return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
+    if (!all_finite(model, &entry->view, err))
+        return false;
+    *type = entry->view.type;
+    *bytes = entry->view.data;
+    if (entry->heads == 0 || entry->view.size == 0)
+        return true;
+    *bytes = *owned = rows_in_halves(entry);
+    return *owned || error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
+}
+
 /* Tokenizer ---------------------------------------------------------------------------------------------------------------- */
 
 /* A short text of the metadata as a string of its own, NULL when there is none. */

@@ -41,6 +41,11 @@ const struct tensor *model_find(const struct model_source *model, const char *na
  * the nearest name), non_finite. */
 bool model_read_tensor(const struct model_source *model, const char *name, float *out, struct error *err);
 
+/* The same values without converting them, in Hugging Face's row order, of type *type: the stored bytes themselves, or for rows in another
+ * order a copy, which is then *owned as well (free; else NULL). Every value is finite, checked as by model_read_tensor. */
+bool model_read_stored(const struct model_source *model, const char *name, const void **bytes, void **owned,
+                       enum tensor_type *type, struct error *err);
+
 /* A new tokenizer of the model (tokenizer_free). NULL with `err`. */
 struct tokenizer *model_tokenizer(const struct model_source *model, struct error *err);
 

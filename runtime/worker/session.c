@@ -130,6 +130,7 @@ static bool read_layout(struct session *s, struct error *err)
           error_at(err, "outer"));
     json_decref(metas);
     s->frozen = calloc(json_array_size(json_object_get(s->layout.meta, "params")) + 1, sizeof *s->frozen);
+    s->stored = calloc(json_array_size(json_object_get(s->layout.meta, "params")) + 1, sizeof *s->stored);
     return ok;
 }
 
@@ -158,6 +159,7 @@ static void step_free(struct session_step *step)
 {
     executor_free(step->executor);
     graph_free(step->graph);
+    free(step->stored);
     script_trace_free(&step->model);
     script_trace_free(&step->objective);
     free(step);
@@ -187,9 +189,12 @@ void session_free(struct session *s)
         shard_free(s->shards[i]);
     free(s->shards);
     if (s->frozen)
-        for (size_t i = 0; i < json_array_size(json_object_get(s->layout.meta, "params")); i++)
+        for (size_t i = 0; i < json_array_size(json_object_get(s->layout.meta, "params")); i++) {
             free(s->frozen[i]);
+            free(s->stored[i].owned);
+        }
     free(s->frozen);
+    free(s->stored);
     script_trace_free(&s->inner);
     script_trace_free(&s->outer);
     layout_free(&s->layout);
@@ -254,8 +259,22 @@ const struct session_shard *session_shard(struct session *s, struct hash id, str
     return shard;
 }
 
+/* Frozen weights stay as the file holds them where the graph can read them so. */
+static uint8_t *stored_types(const struct session *s, const struct graph *g)
+{
+    uint8_t *stored = calloc(g->bound_count + 1, sizeof *stored);
+
+    for (uint32_t i = 0; stored && i < g->bound_count; i++) {
+        const struct graph_node *n = &g->nodes[g->bound[i]];
+        enum tensor_type type = n->type == TENSOR_F32 ? session_stored_type(s, graph_text(g, n->name), n->values) : TENSOR_F32;
+
+        stored[i] = type != TENSOR_F32 && executor_may_store(g, i, type) ? (uint8_t)type : n->type;
+    }
+    return stored;
+}
+
 /* Outputs `p.X` and `s.X.Y` take the place of the inputs they update. */
-static struct executor *make_executor(struct session *s, const struct graph *g, struct error *err)
+static struct executor *make_executor(struct session *s, const struct graph *g, const uint8_t *stored, struct error *err)
 {
     struct executor_alias *aliases = calloc(g->output_count + 1, sizeof *aliases);
     size_t count = 0;
@@ -272,8 +291,8 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
             aliases[count++] = (struct executor_alias){ i, place };
     }
 
-    struct executor *ex =
-        executor_new(g, &(struct executor_options){ .pool = s->pool, .aliases = aliases, .alias_count = count }, err);
+    struct executor *ex = executor_new(
+        g, &(struct executor_options){ .pool = s->pool, .aliases = aliases, .alias_count = count, .stored = stored }, err);
 
     free(aliases);
     return ex;
@@ -306,7 +325,8 @@ static bool make_step(struct session *s, struct session_step *step, struct error
             return error_at(err, "objective");
         step->graph = step_graph(&parts, err);
     }
-    step->executor = step->graph ? make_executor(s, step->graph, err) : NULL;
+    step->stored = step->graph ? stored_types(s, step->graph) : NULL;
+    step->executor = step->graph ? make_executor(s, step->graph, step->stored, err) : NULL;
     return step->executor != NULL;
 }
 
@@ -380,7 +400,8 @@ bool session_genesis(struct session *s, float *values, struct error *err)
     return true;
 }
 
-const float *session_weight(struct session *s, const char *name, uint64_t *values, struct error *err)
+/* Place of a parameter in the model meta's params, and how many values it has; -1 with `err`. */
+static long find_frozen(const struct session *s, const char *name, uint64_t *values, struct error *err)
 {
     json_t *params = json_object_get(s->layout.meta, "params"), *param;
     size_t index;
@@ -391,24 +412,49 @@ const float *session_weight(struct session *s, const char *name, uint64_t *value
         uint64_t dims[8];
         const char *own = json_string_value(json_object_get(param, "name"));
 
-        if (!own || strcmp(own, name) != 0)
-            continue;
-        if (!axes_measure(json_string_value(json_object_get(param, "axes")), &rank, dims, values, err))
-            return NULL;
-        if (s->frozen[index])
-            return s->frozen[index];
-        s->frozen[index] = malloc((size_t)*values * sizeof(float));
-        if (!s->frozen[index]) {
-            error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
-            return NULL;
-        }
-        if (!read_weight(s, name, s->frozen[index], *values, err)) {
-            free(s->frozen[index]);
-            s->frozen[index] = NULL;
-            return NULL;
-        }
-        return s->frozen[index];
+        if (own && strcmp(own, name) == 0)
+            return axes_measure(json_string_value(json_object_get(param, "axes")), &rank, dims, values, err) ? (long)index : -1;
     }
     error_set(err, ERROR_MISSING, NULL, "the model has no parameter %s", name);
-    return NULL;
+    return -1;
+}
+
+const float *session_weight(struct session *s, const char *name, uint64_t *values, struct error *err)
+{
+    long index = find_frozen(s, name, values, err);
+
+    if (index < 0 || s->frozen[index])
+        return index < 0 ? NULL : s->frozen[index];
+    s->frozen[index] = malloc((size_t)*values * sizeof(float));
+    if (!s->frozen[index]) {
+        error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
+        return NULL;
+    }
+    if (!read_weight(s, name, s->frozen[index], *values, err)) {
+        free(s->frozen[index]);
+        s->frozen[index] = NULL;
+    }
+    return s->frozen[index];
+}
+
+enum tensor_type session_stored_type(const struct session *s, const char *name, uint64_t values)
+{
+    const struct tensor *t = model_find(s->model, name);
+
+    return t && layout_find(&s->layout, name) < 0 && tensor_values(t) == values ? t->type : TENSOR_F32;
+}
+
+const void *session_stored_weight(struct session *s, const char *name, uint64_t *values, struct error *err)
+{
+    long index = find_frozen(s, name, values, err);
+    enum tensor_type type;
+
+    if (index < 0)
+        return NULL;
+
+    struct session_stored *stored = &s->stored[index];
+
+    if (!stored->bytes && !model_read_stored(s->model, name, &stored->bytes, &stored->owned, &type, err))
+        stored->bytes = NULL;
+    return stored->bytes;
 }

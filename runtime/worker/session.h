@@ -38,6 +38,12 @@ struct session_shard {
 /* What a shape's graph is for: an inner step, log-probabilities of given text, logits of the next token. */
 enum session_use { SESSION_TRAIN, SESSION_EVALUATE, SESSION_SAMPLE };
 
+/* A frozen parameter as its file holds it. */
+struct session_stored {
+    const void *bytes; /* NULL: not read so far */
+    void *owned;       /* what must be freed */
+};
+
 /* The executor of one shape; `shape.graph` names its inputs. */
 struct session_step {
     int64_t rows, time;
@@ -45,6 +51,8 @@ struct session_step {
     double clip;
     struct script_trace model, objective;
     struct graph *graph;
+    uint8_t *
+        stored; /* enum tensor_type of each bound node's data: frozen weights stay as the file has them where the graph allows it */
     struct executor *executor;
     uint64_t serial; /* no other step of this session has or had it */
 };
@@ -71,6 +79,7 @@ struct session {
     struct layout layout;
     struct script_trace inner, outer; /* optimisers over the layout */
     float **frozen;                   /* base weights by place in the model meta's params, NULL where trained or unread */
+    struct session_stored *stored;    /* likewise, as the file has them */
 
     struct session_shard **shards;
     size_t shard_count;
@@ -96,6 +105,12 @@ const struct session_step *session_step(struct session *s, int64_t rows, int64_t
 
 /* The run's first trained values: of the model's file where it has them, else drawn from the run id. */
 bool session_genesis(struct session *s, float *values, struct error *err);
+
+/* The type in which the file holds a frozen parameter of that shape; f32 when it is another or has none. */
+enum tensor_type session_stored_type(const struct session *s, const char *name, uint64_t values);
+
+/* The data of a frozen parameter as the file holds it; NULL with `err`. Borrowed. */
+const void *session_stored_weight(struct session *s, const char *name, uint64_t *values, struct error *err);
 
 /* The data of a frozen parameter for binding and how many values there are; NULL with `err`. Borrowed. */
 const float *session_weight(struct session *s, const char *name, uint64_t *values, struct error *err);

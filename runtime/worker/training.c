@@ -49,7 +49,8 @@ bool training_input(struct session *s, const struct session_step *step, uint32_t
         *data = values + s->layout.parameters[place].offset;
         count = s->layout.parameters[place].values;
     } else if (!*field) {
-        *data = session_weight(s, name, &count, err);
+        *data = step->stored[i] == g->nodes[g->bound[i]].type ? session_weight(s, name, &count, err)
+                                                              : session_stored_weight(s, name, &count, err);
     }
     return (*data || *field) && bound_fits(g, g->bound[i], count * sizeof(float), err);
 }

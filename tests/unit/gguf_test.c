@@ -11,6 +11,7 @@
 
 #include "native/base/buffer.h"
 #include "native/base/file.h"
+#include "native/model/convert.h"
 #include "native/model/gguf.h"
 #include "native/model/source.h"
 
@@ -339,12 +340,19 @@ static void write_llama(const char *path)
 
 static void check_rows(const struct model_source *model, const char *name, const float *rows, unsigned count)
 {
-    float out[64];
+    float out[64], again[64];
+    const void *bytes;
+    void *owned;
+    enum tensor_type type;
 
     assert_true(model_read_tensor(model, name, out, NULL));
     for (unsigned r = 0; r < count; r++)
         for (unsigned c = 0; c < 8; c++)
             assert_true(out[8 * r + c] == rows[r]);
+    assert_true(model_read_stored(model, name, &bytes, &owned, &type, NULL));
+    convert_to_f32(type, bytes, 8 * count, again);
+    assert_memory_equal(out, again, 8 * count * sizeof *out);
+    free(owned);
 }
 
 static void a_llama_file_reads_as_the_folder_it_was_made_from(void **state)

@@ -154,6 +154,15 @@ static void weights_that_are_not_finite_are_not_read(void **state)
 
     assert_false(model_read_tensor(model, "w", values, &err));
     assert_int_equal(err.code, ERROR_NON_FINITE);
+
+    const void *bytes;
+    void *owned;
+    enum tensor_type type;
+
+    err = (struct error){ 0 };
+    assert_false(model_read_stored(model, "w", &bytes, &owned, &type, &err));
+    assert_int_equal(err.code, ERROR_NON_FINITE);
+    assert_null(owned);
     model_close(model);
 }
 
