@@ -14,6 +14,7 @@
 enum { WIDTH = BLAKE2B_WIDTH, BLOCK = 128 };
 
 typedef uint64_t lanes __attribute__((vector_size(8 * BLAKE2B_WIDTH), aligned(8), may_alias));
+typedef uint64_t lanes_anywhere __attribute__((vector_size(8 * BLAKE2B_WIDTH), aligned(1), may_alias)); /* of an input */
 
 /* RFC 7693: section 2.6 (initial values), 2.7 (message schedule), 3.1 and 3.2 (mixing and compression). */
 static const uint64_t initial[8] = { 0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
@@ -97,7 +98,7 @@ static inline __attribute__((always_inline)) void load(const uint8_t *const bloc
 #pragma GCC unroll 16
     for (size_t w = 0; w < 16; w += WIDTH) {
         for (size_t i = 0; i < WIDTH; i++)
-            message[w + i] = *(const lanes *)(block[i] + 8 * w);
+            message[w + i] = *(const lanes_anywhere *)(block[i] + 8 * w);
         transpose(message + w);
     }
 }
