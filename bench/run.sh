@@ -19,13 +19,16 @@ without() {
 bench: without $1: $2"
 }
 
-# pip_peer MODULE PACKAGE...: installs the packages unless python can import the module.
+# pip_peer MODULE PACKAGE...: installs the first of the packages that can be had, unless python can import the module.
 pip_peer() {
     module=$1
     shift
     "$venv/bin/python" -c "import $module" 2>/dev/null && return
-    echo "bench: installing $*" >&2
-    "$venv/bin/python" -m pip install -q "$@" >&2 || without "$module" "pip cannot install $* (needs a network, or a package index pip knows)"
+    for package; do
+        echo "bench: installing $package" >&2
+        "$venv/bin/python" -m pip install -q "$package" >&2 && return
+    done
+    without "$module" "pip cannot install $* (needs a network, or a package index pip knows)"
 }
 
 sh tools/setup.sh
@@ -33,7 +36,7 @@ if [ ! -x "$venv/bin/python" ] && ! python3 -m venv "$venv" >&2; then
     without "torch, transformers, peft, numpy, openblas" "python3 cannot make $venv; apt-get install python3-venv"
 fi
 if [ -x "$venv/bin/python" ]; then
-    pip_peer torch torch
+    pip_peer torch 'torch==2.13.0+cpu' torch # the second brings the libraries of a GPU along
     pip_peer transformers transformers
     pip_peer peft peft
     pip_peer numpy numpy
