@@ -49,7 +49,7 @@ void blake2b_many_by(size_t lanes, const uint8_t *personal, const void *bytes, s
 
         for (size_t j = 0; j < lanes; j++)
             input[j] = from + (i + (j < left ? j : left - 1)) * stride;
-        group_of(lanes)(personal, input, size, digest);
+        group_of(lanes)(personal, input, size, lanes * stride, digest);
         memcpy(out + i * BLAKE2B_SIZE, digest, left * BLAKE2B_SIZE);
     }
     for (; i < count; i++)

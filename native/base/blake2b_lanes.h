@@ -48,6 +48,7 @@ static inline __attribute__((always_inline)) void rotate(lanes *x, int by)
     *x = *x >> by | *x << (64 - by);
 }
 
+/* One after another and not the four side by side: so they fit the sixteen registers of AVX2. */
 static inline __attribute__((always_inline)) void mix(lanes *a, lanes *b, lanes *c, lanes *d, lanes *x, lanes *y)
 {
     *a = *a + *b + *x;
@@ -142,22 +143,30 @@ static void start(const uint8_t *personal, lanes h[8])
         h[i] = (lanes){ 0 } + (initial[i] ^ (i == 0 ? 0x01010020 : i >= 6 ? words[i - 6] : 0));
 }
 
-void BLAKE2B_GROUP(const uint8_t *personal, const uint8_t *const *bytes, size_t size, uint8_t (*out)[BLAKE2B_SIZE])
+void BLAKE2B_GROUP(const uint8_t *personal, const uint8_t *const *bytes, size_t size, size_t ahead, uint8_t (*out)[BLAKE2B_SIZE])
 {
-    uint8_t tail[WIDTH][BLOCK] = { { 0 } };
     const uint8_t *block[WIDTH];
     lanes h[8];
     size_t at = 0;
 
     start(personal, h);
-    for (; size - at > BLOCK; at += BLOCK) {
-        for (size_t i = 0; i < WIDTH; i++)
+    for (;; at += BLOCK) {
+        for (size_t i = 0; i < WIDTH; i++) {
             block[i] = bytes[i] + at;
+            __builtin_prefetch((const void *)((uintptr_t)block[i] + ahead));
+            __builtin_prefetch((const void *)((uintptr_t)block[i] + ahead + 64));
+        }
+        if (size - at <= BLOCK)
+            break;
         compress(h, block, at + BLOCK, false);
     }
-    for (size_t i = 0; i < WIDTH; i++) {
+
+    uint8_t tail[WIDTH][BLOCK];
+
+    for (size_t i = 0; i < WIDTH && size - at < BLOCK; i++) { /* a short last block is filled with zeros */
+        memset(tail[i], 0, BLOCK);
         if (size > at)
-            memcpy(tail[i], bytes[i] + at, size - at);
+            memcpy(tail[i], block[i], size - at);
         block[i] = tail[i];
     }
     compress(h, block, size, true);

@@ -21,6 +21,7 @@ enum { PARTS = sizeof parts / sizeof *parts };
 static const struct option options[] = {
     { "pairs", "N", "pairs of measurements, 5 to 101 (default 5)" },
     { "only", "NAME", "rows whose names start so" },
+    { "cpu", NULL, "count processor time: for a machine that is busy otherwise; of N threads an Nth" },
     { "profile", NULL, "of a step: time, rates and share of the machine's limit for each operator" },
     { NULL, NULL, NULL },
 };
@@ -41,9 +42,11 @@ static int bench_main(struct invocation *in)
     if (!option_integer(in, "pairs", 5, MEASURE_PAIRS, &pairs, &err) || !kernel_start(&err))
         return command_fail(in, &err);
 
-    struct measure m = {
-        .in = in, .only = option_text(in, "only", ""), .pairs = (size_t)pairs, .profile = option_flag(in, "profile")
-    };
+    struct measure m = { .in = in,
+                         .only = option_text(in, "only", ""),
+                         .pairs = (size_t)pairs,
+                         .profile = option_flag(in, "profile"),
+                         .cpu = option_flag(in, "cpu") };
 
     for (size_t i = 0; i < (in->arguments ? in->arguments : PARTS); i++)
         if (!run_part(in->arguments ? in->argument[i] : parts[i].name, &m, &err))

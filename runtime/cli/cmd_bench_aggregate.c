@@ -162,8 +162,8 @@ static bool contest(struct measure *m, struct aggregate *a, const char *rule, vo
         measure_contest(m, &(struct measure_contest){ .name = name,
                                                       .unit = "GB/s",
                                                       .peer = "the rule as plain C",
-                                                      .ours = { combine, a, work },
-                                                      .theirs = { plain, a, work } });
+                                                      .ours = { combine, a, work, 1 },
+                                                      .theirs = { plain, a, work, 1 } });
     executor_free(a->executor);
     script_trace_free(&traced);
     return ok || error_at(err, "%s", rule);

@@ -49,9 +49,11 @@ static void contest(struct measure *m, struct codec *c, const char *name, struct
     const double work = VALUES * sizeof *c->values * 1e-9;
 
     c->how = how;
-    measure_contest(
-        m, &(struct measure_contest){
-               .name = name, .unit = "GB/s", .peer = "memcpy", .ours = { run, c, work * arrays }, .theirs = { copy, c, work } });
+    measure_contest(m, &(struct measure_contest){ .name = name,
+                                                  .unit = "GB/s",
+                                                  .peer = "memcpy",
+                                                  .ours = { run, c, work * arrays, 1 },
+                                                  .theirs = { copy, c, work, 1 } });
 }
 
 static float *array_new(void)

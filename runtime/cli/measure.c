@@ -53,21 +53,31 @@ const char *measure_openblas(void)
 
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */
 
-static double seconds(const struct measure_side *side, size_t calls)
+static double clock_of(const struct measure *m, const struct measure_side *side)
 {
-    const double start = measure_now();
+    struct timespec t;
+
+    if (!m->cpu)
+        return measure_now();
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return ((double)t.tv_sec + (double)t.tv_nsec * 1e-9) / (side->threads ? side->threads : 1);
+}
+
+static double seconds(const struct measure *m, const struct measure_side *side, size_t calls)
+{
+    const double start = clock_of(m, side);
 
     for (size_t i = 0; i < calls; i++)
         side->run(side->context);
-    return (measure_now() - start) / (double)calls;
+    return (clock_of(m, side) - start) / (double)calls;
 }
 
 /* As many calls as fill `least` seconds, after one to warm up. */
-static size_t calls_of(const struct measure_side *side, double least)
+static size_t calls_of(const struct measure *m, const struct measure_side *side, double least)
 {
-    seconds(side, 1);
+    seconds(m, side, 1);
 
-    const double once = seconds(side, 1), calls = ceil(least / (once > 1e-9 ? once : 1e-9));
+    const double once = seconds(m, side, 1), calls = ceil(least / (once > 1e-9 ? once : 1e-9));
 
     return calls < 1 ? 1 : calls > 1e7 ? (size_t)1e7 : (size_t)calls;
 }
@@ -76,7 +86,7 @@ struct measure_row measure_run(const struct measure *m, const struct measure_con
 {
     const struct measure_side *ours = &contest->ours, *theirs = &contest->theirs;
     const double least = contest->least > 0 ? contest->least : 0.05;
-    const size_t our_calls = calls_of(ours, least), their_calls = theirs->run ? calls_of(theirs, least) : 0;
+    const size_t our_calls = calls_of(m, ours, least), their_calls = theirs->run ? calls_of(m, theirs, least) : 0;
     double our[MEASURE_PAIRS], their[MEASURE_PAIRS], ratio[MEASURE_PAIRS];
     struct measure_row row = { .unit = contest->unit, .peer = theirs->run ? contest->peer : NULL };
 
@@ -86,11 +96,11 @@ struct measure_row measure_run(const struct measure *m, const struct measure_con
         const bool first = i % 2 == 0;
 
         if (first)
-            our[i] = ours->work / seconds(ours, our_calls);
+            our[i] = ours->work / seconds(m, ours, our_calls);
         if (theirs->run)
-            their[i] = theirs->work / seconds(theirs, their_calls);
+            their[i] = theirs->work / seconds(m, theirs, their_calls);
         if (!first)
-            our[i] = ours->work / seconds(ours, our_calls);
+            our[i] = ours->work / seconds(m, ours, our_calls);
         if (theirs->run)
             ratio[i] = our[i] / their[i];
     }

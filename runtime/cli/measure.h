@@ -23,6 +23,7 @@ struct measure {
     size_t pairs;     /* 5 .. MEASURE_PAIRS */
     size_t rows;      /* printed so far */
     bool profile;
+    bool cpu; /* processor time instead of the wall clock: for a machine that is busy otherwise */
 };
 
 enum { MEASURE_PAIRS = 101, MEASURE_NAME = 64 };
@@ -31,7 +32,8 @@ enum { MEASURE_PAIRS = 101, MEASURE_NAME = 64 };
 struct measure_side {
     void (*run)(void *context);
     void *context;
-    double work; /* units done by one call: the rate is work / seconds */
+    double work;      /* units done by one call: the rate is work / seconds */
+    unsigned threads; /* that share the work (0: one): of processor time each counts its part, as if they never waited */
 };
 
 struct measure_contest {
