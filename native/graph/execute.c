@@ -10,6 +10,7 @@
 #include "native/graph/cost.h"
 #include "native/graph/plan.h"
 #include "native/graph/rewrite.h"
+#include "native/kernel/class.h"
 
 struct executor {
     struct plan plan;
@@ -219,7 +220,7 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
                   struct error *err)
 {
     const struct plan *p = &ex->plan;
-    if (!memory_bound(ex, inputs, outputs, err))
+    if (!kernel_arithmetic(err) || !memory_bound(ex, inputs, outputs, err))
         return false;
     for (uint32_t t = 0; t < p->step_count; t++) {
         const double began = ex->profile ? seconds_now() : 0;

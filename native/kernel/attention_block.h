@@ -177,7 +177,8 @@ static void backward_rows(const struct attention *at, size_t in, const float *ls
 
 /* `at_q`, `at_k`: offsets of the blocks' first rows. */
 static void backward_pair(const struct attention_task *task, size_t batch, size_t i0, size_t in, size_t j0, size_t jn,
-                          ptrdiff_t at_q, ptrdiff_t at_k, ptrdiff_t row, struct room *room)
+                          ptrdiff_t at_q, ptrdiff_t at_k, ptrdiff_t row, const struct attention_turn *turn, size_t step,
+                          struct room *room)
 {
     const struct attention *at = task->at;
     size_t width = at->width;
@@ -189,29 +190,29 @@ static void backward_pair(const struct attention_task *task, size_t batch, size_
             room->pack);
     product(jn, width, in, room->d, 1, BLOCK, task->q + at_q, at->q_time, task->dk + at_k, task->dk + at_k, at->k_time,
             room->pack);
+    attention_turn_wait(turn, step);
     product(in, width, jn, room->d, BLOCK, 1, task->k + at_k, at->k_time, task->dq + at_q, task->dq + at_q, at->q_time,
             room->pack);
 }
 
-void ATTENTION_BACKWARD(const struct attention_task *task, size_t batch, size_t head, float *scratch)
+void ATTENTION_BACKWARD(const struct attention_task *task, size_t batch, size_t head, size_t j0, struct attention_turn turn,
+                        float *scratch)
 {
     const struct attention *at = task->at;
     struct room *room = (struct room *)scratch;
+    size_t jn = at->keys - j0 < BLOCK ? at->keys - j0 : BLOCK, step = 0;
+    ptrdiff_t at_k = attention_k_at(at, batch, head) + (ptrdiff_t)j0 * at->k_time;
 
-    for (size_t j0 = 0; j0 < at->keys; j0 += BLOCK) {
-        size_t jn = at->keys - j0 < BLOCK ? at->keys - j0 : BLOCK;
-        ptrdiff_t at_k = attention_k_at(at, batch, head) + (ptrdiff_t)j0 * at->k_time;
+    gemm_pack(at->width, jn, task->k + at_k, 1, at->k_time, room->kt, BLOCK);
+    gemm_pack(at->width, jn, task->v + at_k, 1, at->k_time, room->vt, BLOCK);
+    for (size_t g = 0; g < at->group; g++)
+        for (size_t i0 = 0; i0 < at->queries; i0 += BLOCK, step++) {
+            size_t in = at->queries - i0 < BLOCK ? at->queries - i0 : BLOCK;
+            ptrdiff_t at_q = attention_q_at(at, batch, head, g) + (ptrdiff_t)i0 * at->q_time;
 
-        gemm_pack(at->width, jn, task->k + at_k, 1, at->k_time, room->kt, BLOCK);
-        gemm_pack(at->width, jn, task->v + at_k, 1, at->k_time, room->vt, BLOCK);
-        for (size_t g = 0; g < at->group; g++)
-            for (size_t i0 = 0; i0 < at->queries; i0 += BLOCK) {
-                size_t in = at->queries - i0 < BLOCK ? at->queries - i0 : BLOCK;
-                ptrdiff_t at_q = attention_q_at(at, batch, head, g) + (ptrdiff_t)i0 * at->q_time;
-
-                if (meets(at, i0, in, j0, jn))
-                    backward_pair(task, batch, i0, in, j0, jn, at_q, at_k, attention_lse_at(at, batch, head, g) + (ptrdiff_t)i0,
-                                  room);
-            }
-    }
+            if (meets(at, i0, in, j0, jn))
+                backward_pair(task, batch, i0, in, j0, jn, at_q, at_k, attention_lse_at(at, batch, head, g) + (ptrdiff_t)i0,
+                              &turn, step, room);
+            attention_turn_pass(&turn, step);
+        }
 }

@@ -2,6 +2,8 @@
 #ifndef RONDO_KERNEL_ATTENTION_PART_H
 #define RONDO_KERNEL_ATTENTION_PART_H
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "native/kernel/attention.h"
@@ -49,22 +51,43 @@ void attention_reference(const struct attention *at, const float *q, const float
 void attention_reference_backward(const struct attention *at, const float *q, const float *k, const float *v, const float *lse,
                                   const float *delta, const float *dy, float *dq, float *dk, float *dv);
 
-/* The fast versions: one task each. Forward: `groups` heads of a group from g0, queries of one block. Backward: one head of k and v with
- * its whole group; dq, dk, dv hold zeros. `scratch`: ATTENTION_SCRATCH floats, aligned to 64. */
+/* The fast versions: one task each. Forward: `groups` heads of a group from g0, queries of one block. Backward: one key block of one head
+ * of k and v with its whole group; dq, dk, dv hold zeros. `scratch`: ATTENTION_SCRATCH floats, aligned to 64. */
 struct attention_task {
     const struct attention *at;
     const float *q, *k, *v, *lse, *delta, *dy;
     float *y, *lse_out, *dq, *dk, *dv;
 };
 
+/* dq's additions come by key blocks ascending, whoever computes them: a key block counts up the query blocks that it is through with,
+ * and adds to one only when the key block before it (NULL: there is none, or it is long done) has. */
+struct attention_turn {
+    atomic_size_t *own;
+    const atomic_size_t *before;
+};
+
+static inline void attention_turn_wait(const struct attention_turn *turn, size_t step)
+{
+    for (unsigned spins = 0; turn->before && atomic_load_explicit(turn->before, memory_order_acquire) <= step; spins++)
+        if (spins > 64)
+            sched_yield();
+}
+
+static inline void attention_turn_pass(const struct attention_turn *turn, size_t step)
+{
+    attention_turn_wait(turn, step);
+    atomic_store_explicit(turn->own, step + 1, memory_order_release);
+}
+
 #define ATTENTION_GROUPS  4
 #define ATTENTION_SCRATCH ((size_t)192 << 10)
 
-void attention_forward_avx2(const struct attention_task *task, size_t batch, size_t head, size_t g0, size_t groups, size_t i0,
-                            float *scratch);
-void attention_forward_avx512(const struct attention_task *task, size_t batch, size_t head, size_t g0, size_t groups, size_t i0,
-                              float *scratch);
-void attention_backward_avx2(const struct attention_task *task, size_t batch, size_t head, float *scratch);
-void attention_backward_avx512(const struct attention_task *task, size_t batch, size_t head, float *scratch);
+typedef void attention_forward(const struct attention_task *task, size_t batch, size_t head, size_t g0, size_t groups, size_t i0,
+                               float *scratch);
+typedef void attention_backward_block(const struct attention_task *task, size_t batch, size_t head, size_t j0,
+                                      struct attention_turn turn, float *scratch);
+
+attention_forward attention_forward_avx2, attention_forward_avx512, attention_forward_neon;
+attention_backward_block attention_backward_avx2, attention_backward_avx512, attention_backward_neon;
 
 #endif

@@ -181,9 +181,8 @@ static void divide(struct job *job, unsigned threads)
 
 static void run(struct pool *pool, const struct gemm *chain, size_t count, bool turned)
 {
-    static void (*const blocks[KERNEL_ISAS])(const struct gemm_rectangle *at, float *pack) = { gemm_block_scalar,
-                                                                                               KERNEL_X86(gemm_block_avx2),
-                                                                                               KERNEL_X86(gemm_block_avx512) };
+    static void (*const blocks[KERNEL_ISAS])(const struct gemm_rectangle *at, float *pack) =
+        KERNEL_TABLE(gemm_block_scalar, gemm_block);
     struct job job = { .chain = chain, .count = count, .block = blocks[kernel_isa()], .turned = turned };
     size_t batches = chain->batch[0] * chain->batch[1];
 

@@ -3,44 +3,24 @@
  *     tile of MR rows x NV vectors: acc[r][v] = fmaf(a[r,k], b[k,v], acc[r][v]) for k ascending from +0
  *
  * A is read in place by broadcasts, whatever its strides. B is read as rows of NV vectors, `b_row` apart: packed panels or in place.
- * AVX-512: 8 x 48, 24 accumulators of 32 registers. AVX2: 6 x 16, 12 of 16.
+ * AVX-512: 8 x 48, 24 accumulators of 32 registers. AVX2: 6 x 16, 12 of 16. NEON: 8 x 12, 24 of 32.
  */
 #ifndef RONDO_KERNEL_GEMM_KERNEL_H
 #define RONDO_KERNEL_GEMM_KERNEL_H
 
-#include <immintrin.h>
-#include <stddef.h>
-
 #include "native/kernel/gemm.h"
+#include "native/kernel/vector.h"
 
-#ifdef __AVX512F__
-#define VW        16
-#define GEMM_ROWS 8
-#define GEMM_WIDE 3
-#define vf        __m512
-#define vf_load   _mm512_loadu_ps
-#define vf_store  _mm512_storeu_ps
-#define vf_all    _mm512_set1_ps
-#define vf_fma    _mm512_fmadd_ps
-#define vf_add    _mm512_add_ps
-#define vf_mul    _mm512_mul_ps
-#define vf_zero() _mm512_setzero_ps()
-#else
-#define VW        8
+#if VW == 8
 #define GEMM_ROWS 6
 #define GEMM_WIDE 2
-#define vf        __m256
-#define vf_load   _mm256_loadu_ps
-#define vf_store  _mm256_storeu_ps
-#define vf_all    _mm256_set1_ps
-#define vf_fma    _mm256_fmadd_ps
-#define vf_add    _mm256_add_ps
-#define vf_mul    _mm256_mul_ps
-#define vf_zero() _mm256_setzero_ps()
+#else
+#define GEMM_ROWS 8
+#define GEMM_WIDE 3
 #endif
 
 #define GEMM_COLUMNS (VW * GEMM_WIDE)
-#define GEMM_INLINE  static inline __attribute__((always_inline, unused))
+#define GEMM_INLINE  VECTOR_INLINE
 
 /* What becomes of a tile's sums: c = start + sum, or c = fmaf(scale, 0 + sum, start); start is NULL for +0. */
 struct gemm_end {
@@ -180,35 +160,6 @@ GEMM_INLINE void gemm_panel(size_t rows, size_t wide, size_t k, const float *a, 
     }
 }
 
-/* Eight rows of eight, transposed. */
-GEMM_INLINE void gemm_transpose8(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
-{
-    __m256 r0 = _mm256_loadu_ps(from), r1 = _mm256_loadu_ps(from + from_row), r2 = _mm256_loadu_ps(from + 2 * from_row),
-           r3 = _mm256_loadu_ps(from + 3 * from_row), r4 = _mm256_loadu_ps(from + 4 * from_row),
-           r5 = _mm256_loadu_ps(from + 5 * from_row), r6 = _mm256_loadu_ps(from + 6 * from_row),
-           r7 = _mm256_loadu_ps(from + 7 * from_row);
-    __m256 t0 = _mm256_unpacklo_ps(r0, r1), t1 = _mm256_unpackhi_ps(r0, r1), t2 = _mm256_unpacklo_ps(r2, r3),
-           t3 = _mm256_unpackhi_ps(r2, r3), t4 = _mm256_unpacklo_ps(r4, r5), t5 = _mm256_unpackhi_ps(r4, r5),
-           t6 = _mm256_unpacklo_ps(r6, r7), t7 = _mm256_unpackhi_ps(r6, r7);
-
-    r0 = _mm256_shuffle_ps(t0, t2, 0x44);
-    r1 = _mm256_shuffle_ps(t0, t2, 0xee);
-    r2 = _mm256_shuffle_ps(t1, t3, 0x44);
-    r3 = _mm256_shuffle_ps(t1, t3, 0xee);
-    r4 = _mm256_shuffle_ps(t4, t6, 0x44);
-    r5 = _mm256_shuffle_ps(t4, t6, 0xee);
-    r6 = _mm256_shuffle_ps(t5, t7, 0x44);
-    r7 = _mm256_shuffle_ps(t5, t7, 0xee);
-    _mm256_storeu_ps(to, _mm256_permute2f128_ps(r0, r4, 0x20));
-    _mm256_storeu_ps(to + to_row, _mm256_permute2f128_ps(r1, r5, 0x20));
-    _mm256_storeu_ps(to + 2 * to_row, _mm256_permute2f128_ps(r2, r6, 0x20));
-    _mm256_storeu_ps(to + 3 * to_row, _mm256_permute2f128_ps(r3, r7, 0x20));
-    _mm256_storeu_ps(to + 4 * to_row, _mm256_permute2f128_ps(r0, r4, 0x31));
-    _mm256_storeu_ps(to + 5 * to_row, _mm256_permute2f128_ps(r1, r5, 0x31));
-    _mm256_storeu_ps(to + 6 * to_row, _mm256_permute2f128_ps(r2, r6, 0x31));
-    _mm256_storeu_ps(to + 7 * to_row, _mm256_permute2f128_ps(r3, r7, 0x31));
-}
-
 /* k rows of `columns`, into a panel whose rows are `width` floats (columns beyond `columns` are zero: computed, never stored). */
 GEMM_INLINE void gemm_pack(size_t k, size_t columns, const float *b, ptrdiff_t b_row, ptrdiff_t b_col, float *panel, size_t width)
 {
@@ -229,7 +180,7 @@ GEMM_INLINE void gemm_pack(size_t k, size_t columns, const float *b, ptrdiff_t b
             size_t j = 0;
 
             for (; j + 8 <= columns; j += 8)
-                gemm_transpose8(b + (ptrdiff_t)i + (ptrdiff_t)j * b_col, b_col, panel + i * width + j, (ptrdiff_t)width);
+                vector_transpose8(b + (ptrdiff_t)i + (ptrdiff_t)j * b_col, b_col, panel + i * width + j, (ptrdiff_t)width);
             for (; j < columns; j++)
                 for (size_t r = i; r < i + 8; r++)
                     panel[r * width + j] = b[(ptrdiff_t)r + (ptrdiff_t)j * b_col];

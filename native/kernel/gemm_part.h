@@ -31,5 +31,6 @@ struct gemm_rectangle {
 void gemm_block_scalar(const struct gemm_rectangle *at, float *pack);
 void gemm_block_avx2(const struct gemm_rectangle *at, float *pack);
 void gemm_block_avx512(const struct gemm_rectangle *at, float *pack);
+void gemm_block_neon(const struct gemm_rectangle *at, float *pack);
 
 #endif

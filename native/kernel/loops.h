@@ -1,7 +1,7 @@
 /* loops.h - the inner loops of the kernels, one table an instruction set. Internal to native/kernel.
  *
- * loops_scalar.c holds the definitions, plain and slow; loops_avx2.c and loops_avx512.c compile the fast text. All three give the same
- * bits. Functions work on one row or one tile of columns and know nothing of threads.
+ * loops_scalar.c holds the definitions, plain and slow; loops_avx2.c, loops_avx512.c and loops_neon.c compile the fast text. All give the
+ * same bits. Functions work on one row or one tile of columns and know nothing of threads.
  */
 #ifndef RONDO_KERNEL_LOOPS_H
 #define RONDO_KERNEL_LOOPS_H
@@ -50,7 +50,7 @@ struct loops {
 
 #define ORDER_TILE 64
 
-extern const struct loops loops_scalar, loops_avx2, loops_avx512;
+extern const struct loops loops_scalar, loops_avx2, loops_avx512, loops_neon;
 
 /* The table of kernel_isa(). */
 const struct loops *loops(void);

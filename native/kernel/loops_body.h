@@ -1,10 +1,10 @@
 /* loops_body.h - the text of the loops tables: included once by each loops_ISA.c, which defines LOOPS (the table's name). */
-#ifdef __AVX2__
-#include "native/kernel/gemm_kernel.h"
-#endif
 #include "native/kernel/lanes.h"
 #include "native/kernel/loops.h"
 #include "native/kernel/order.h"
+#ifndef LANES_PLAIN
+#include "native/kernel/vector.h"
+#endif
 #include "native/numerics/activation.h"
 #include "native/numerics/trig.h"
 
@@ -40,13 +40,13 @@ static void loop_transpose(size_t rows, size_t columns, const float *from, ptrdi
 {
     size_t r = 0;
 
-#ifdef __AVX2__
+#ifndef LANES_PLAIN
     for (; r + 8 <= rows; r += 8) {
         size_t c = 0;
 
         for (; c + 8 <= columns; c += 8)
-            gemm_transpose8(from + (ptrdiff_t)r * from_row + (ptrdiff_t)c, from_row, to + (ptrdiff_t)c * to_row + (ptrdiff_t)r,
-                            to_row);
+            vector_transpose8(from + (ptrdiff_t)r * from_row + (ptrdiff_t)c, from_row, to + (ptrdiff_t)c * to_row + (ptrdiff_t)r,
+                              to_row);
         for (; c < columns; c++)
             for (size_t i = r; i < r + 8; i++)
                 to[(ptrdiff_t)c * to_row + (ptrdiff_t)i] = from[(ptrdiff_t)i * from_row + (ptrdiff_t)c];

@@ -15,12 +15,15 @@ static json_t *finding(const char *name, bool ok, const char *told)
     return json_pack("{s:s, s:b, s:s}", "check", name, "ok", ok, "text", told);
 }
 
-static json_t *check_kernels(void)
+static json_t *check_kernels(unsigned threads)
 {
     struct error err = { 0 };
     char text[1024], told[256];
+    struct pool *pool = pool_new(threads);
+    bool ok = kernel_start(&err) && kernel_self_test(pool, true, &err);
 
-    if (!kernel_start(&err))
+    pool_free(pool);
+    if (!ok)
         return finding("kernels", false, error_text(&err, text, sizeof text));
     snprintf(told, sizeof told, "%s by %s; every kernel gives the bits of its definition", kernel_class_name(),
              kernel_isa_name(kernel_isa()));
@@ -70,7 +73,9 @@ static int doctor_main(struct invocation *in)
 {
     uint8_t digest[32];
     char hex[65];
-    json_t *checks = json_pack("[o, o, o, o]", check_kernels(), check_signatures(), check_sandbox(), check_disk(in->home)), *each;
+    json_t *checks =
+               json_pack("[o, o, o, o]", check_kernels(in->threads), check_signatures(), check_sandbox(), check_disk(in->home)),
+           *each;
     bool ok = true;
     size_t index;
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "native/base/nearest.h"
+#include "native/kernel/class.h"
 #include "runtime/cli/manual.h"
 
 const struct option common_options[] = {
@@ -220,6 +221,8 @@ static int read_common(struct invocation *in)
     if (!option_integer(in, "threads", 1, 1024, &threads, &err))
         return command_fail(in, &err);
     in->threads = (unsigned)threads;
+    if (!kernel_choose(&err))
+        return command_fail(in, &err);
     return -1;
 }
 

@@ -12,26 +12,54 @@
 #endif
 
 #include "native/kernel/class.h"
+#include "native/kernel/digest.h"
 #include "native/kernel/self_test.h"
 
-static void every_instruction_set_gives_the_hashes_of_the_table(void **state)
+/* Thread counts, alignment and instruction sets: all give the table. */
+static void every_way_of_running_gives_the_hashes_of_the_table(void **state)
 {
+    static const unsigned threads[] = { 1, 2, 3, 7 };
+
     (void)state;
     for (int isa = 0; isa < KERNEL_ISAS; isa++) {
         if (!kernel_isa_present((enum kernel_isa)isa))
             continue;
         assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
-        for (size_t i = 0; i < self_test_count(); i++) {
-            char hash[33];
+        for (size_t t = 0; t < 4; t++) {
+            struct pool *pool = pool_new(threads[t]);
+            struct self_test *test = self_test_new(pool, 3 * t);
 
-            self_test_hash(i, hash);
-            if (strcmp(hash, self_test_expected(i)) != 0) /* in the table's form, so that a new class is easily written down */
-                print_error("%s: %s: \"%s\"\n", kernel_isa_name((enum kernel_isa)isa), self_test_name(i), hash);
+            for (size_t i = 0; i < 2 * self_test_count(); i++) {
+                char hash[SELF_TEST_HEX];
+
+                self_test_hash(test, i / 2, i % 2, hash);
+                if (strcmp(hash, self_test_expected(i / 2, i % 2)) != 0)
+                    fail_msg("%s, %u threads: %s (%s) gives %s", kernel_isa_name((enum kernel_isa)isa), threads[t],
+                             self_test_name(i / 2), i % 2 ? "full" : "start", hash);
+            }
+            self_test_free(test);
+            pool_free(pool);
         }
-        struct error err = { 0 };
+    }
+}
 
-        if (!kernel_self_test(&err))
-            fail_msg("%s", err.message);
+static void a_hash_is_that_of_libsodium(void **state)
+{
+    uint8_t bytes[1000], want[64], got[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * i + i / 7);
+    for (size_t size = 0; size <= sizeof bytes; size += 1 + size / 9) {
+        size_t out = 16 + size % 49, cut = size / 3;
+        struct digest digest;
+
+        digest_start(&digest, out);
+        digest_add(&digest, bytes, cut);
+        digest_add(&digest, bytes + cut, size - cut);
+        digest_end(&digest, got);
+        crypto_generichash(want, out, bytes, size, NULL, 0);
+        assert_memory_equal(want, got, out);
     }
 }
 
@@ -43,6 +71,13 @@ static void an_instruction_set_is_chosen_by_name_or_refused(void **state)
     setenv("RONDO_ISA", "scalar", 1);
     assert_true(kernel_start(&err));
     assert_int_equal(kernel_isa(), KERNEL_SCALAR);
+#if defined(__x86_64__)
+    setenv("RONDO_ISA", "neon", 1);
+#else
+    setenv("RONDO_ISA", "avx2", 1);
+#endif
+    assert_false(kernel_start(&err));
+    assert_int_equal(err.code, ERROR_ABSENT);
     setenv("RONDO_ISA", "altivec", 1);
     assert_false(kernel_start(&err));
     assert_int_equal(err.code, ERROR_UNKNOWN);
@@ -77,13 +112,14 @@ static void the_digest_names_the_class(void **state)
     kernel_class_digest(digest);
     sodium_bin2hex(hex, sizeof hex, digest, sizeof digest);
     assert_string_equal(kernel_class_name(), "portable-f32-1");
-    assert_string_equal(hex, "909617244572819817d123b43c48fb6ed4a500f99eb37409d84b10a280386660");
+    assert_string_equal(hex, "fdb29e49cbe32ff1d3605e3293938cb9be5a50f8caa6720fcb2f1981affe4d61");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_instruction_set_gives_the_hashes_of_the_table),
+        cmocka_unit_test(every_way_of_running_gives_the_hashes_of_the_table),
+        cmocka_unit_test(a_hash_is_that_of_libsodium),
         cmocka_unit_test(an_instruction_set_is_chosen_by_name_or_refused),
 #if defined(__x86_64__)
         cmocka_unit_test(flushing_subnormals_or_another_rounding_is_refused),

@@ -1,0 +1,2 @@
+#define GEMM_BLOCK gemm_block_neon
+#include "native/kernel/gemm_block.h"

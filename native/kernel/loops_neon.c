@@ -1,0 +1,2 @@
+#define LOOPS loops_neon
+#include "native/kernel/loops_body.h"

@@ -1,0 +1,107 @@
+/* vector.h - the vector register of the instruction set that a file is compiled for; internal to native/kernel.
+ *
+ *     VW             floats a register: 16 (AVX-512), 8 (AVX2), 4 (NEON)
+ *     vf, vf_*       the register and what the hand-written kernels do with it: each the lane-wise binary32 operation, rounded once
+ *     vector_transpose8   8 x 8 floats, rows to columns
+ *
+ * Not included by the scalar class, which has no registers.
+ */
+#ifndef RONDO_KERNEL_VECTOR_H
+#define RONDO_KERNEL_VECTOR_H
+
+#include <stddef.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#else
+#error "no vector registers: compile with -mavx2 -mfma, -mavx512f, or for AArch64"
+#endif
+
+#define VECTOR_INLINE static inline __attribute__((always_inline, unused))
+
+#if defined(__AVX512F__)
+#define VW        16
+#define vf        __m512
+#define vf_load   _mm512_loadu_ps
+#define vf_store  _mm512_storeu_ps
+#define vf_all    _mm512_set1_ps
+#define vf_fma    _mm512_fmadd_ps
+#define vf_add    _mm512_add_ps
+#define vf_mul    _mm512_mul_ps
+#define vf_zero() _mm512_setzero_ps()
+#elif defined(__AVX2__)
+#define VW        8
+#define vf        __m256
+#define vf_load   _mm256_loadu_ps
+#define vf_store  _mm256_storeu_ps
+#define vf_all    _mm256_set1_ps
+#define vf_fma    _mm256_fmadd_ps
+#define vf_add    _mm256_add_ps
+#define vf_mul    _mm256_mul_ps
+#define vf_zero() _mm256_setzero_ps()
+#else
+#define VW              4
+#define vf              float32x4_t
+#define vf_load         vld1q_f32
+#define vf_store        vst1q_f32
+#define vf_all          vdupq_n_f32
+#define vf_fma(a, b, c) vfmaq_f32(c, a, b)
+#define vf_add          vaddq_f32
+#define vf_mul          vmulq_f32
+#define vf_zero()       vdupq_n_f32(0.0f)
+#endif
+
+/* Eight rows of eight, transposed. */
+#if defined(__AVX2__)
+VECTOR_INLINE void vector_transpose8(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
+{
+    __m256 r0 = _mm256_loadu_ps(from), r1 = _mm256_loadu_ps(from + from_row), r2 = _mm256_loadu_ps(from + 2 * from_row),
+           r3 = _mm256_loadu_ps(from + 3 * from_row), r4 = _mm256_loadu_ps(from + 4 * from_row),
+           r5 = _mm256_loadu_ps(from + 5 * from_row), r6 = _mm256_loadu_ps(from + 6 * from_row),
+           r7 = _mm256_loadu_ps(from + 7 * from_row);
+    __m256 t0 = _mm256_unpacklo_ps(r0, r1), t1 = _mm256_unpackhi_ps(r0, r1), t2 = _mm256_unpacklo_ps(r2, r3),
+           t3 = _mm256_unpackhi_ps(r2, r3), t4 = _mm256_unpacklo_ps(r4, r5), t5 = _mm256_unpackhi_ps(r4, r5),
+           t6 = _mm256_unpacklo_ps(r6, r7), t7 = _mm256_unpackhi_ps(r6, r7);
+
+    r0 = _mm256_shuffle_ps(t0, t2, 0x44);
+    r1 = _mm256_shuffle_ps(t0, t2, 0xee);
+    r2 = _mm256_shuffle_ps(t1, t3, 0x44);
+    r3 = _mm256_shuffle_ps(t1, t3, 0xee);
+    r4 = _mm256_shuffle_ps(t4, t6, 0x44);
+    r5 = _mm256_shuffle_ps(t4, t6, 0xee);
+    r6 = _mm256_shuffle_ps(t5, t7, 0x44);
+    r7 = _mm256_shuffle_ps(t5, t7, 0xee);
+    _mm256_storeu_ps(to, _mm256_permute2f128_ps(r0, r4, 0x20));
+    _mm256_storeu_ps(to + to_row, _mm256_permute2f128_ps(r1, r5, 0x20));
+    _mm256_storeu_ps(to + 2 * to_row, _mm256_permute2f128_ps(r2, r6, 0x20));
+    _mm256_storeu_ps(to + 3 * to_row, _mm256_permute2f128_ps(r3, r7, 0x20));
+    _mm256_storeu_ps(to + 4 * to_row, _mm256_permute2f128_ps(r0, r4, 0x31));
+    _mm256_storeu_ps(to + 5 * to_row, _mm256_permute2f128_ps(r1, r5, 0x31));
+    _mm256_storeu_ps(to + 6 * to_row, _mm256_permute2f128_ps(r2, r6, 0x31));
+    _mm256_storeu_ps(to + 7 * to_row, _mm256_permute2f128_ps(r3, r7, 0x31));
+}
+#else
+/* Four rows of four. */
+VECTOR_INLINE void vector_transpose4(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
+{
+    float32x4_t r0 = vld1q_f32(from), r1 = vld1q_f32(from + from_row), r2 = vld1q_f32(from + 2 * from_row),
+                r3 = vld1q_f32(from + 3 * from_row);
+    float32x4_t t0 = vzip1q_f32(r0, r2), t1 = vzip2q_f32(r0, r2), t2 = vzip1q_f32(r1, r3), t3 = vzip2q_f32(r1, r3);
+
+    vst1q_f32(to, vzip1q_f32(t0, t2));
+    vst1q_f32(to + to_row, vzip2q_f32(t0, t2));
+    vst1q_f32(to + 2 * to_row, vzip1q_f32(t1, t3));
+    vst1q_f32(to + 3 * to_row, vzip2q_f32(t1, t3));
+}
+
+VECTOR_INLINE void vector_transpose8(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
+{
+    for (ptrdiff_t r = 0; r < 8; r += 4)
+        for (ptrdiff_t c = 0; c < 8; c += 4)
+            vector_transpose4(from + r * from_row + c, from_row, to + c * to_row + r, to_row);
+}
+#endif
+
+#endif
