@@ -55,7 +55,7 @@ GEMM_INLINE void gemm_tile(const int rows, const int wide, size_t k, const float
             acc[r][v] = vf_zero();
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < wide * VW; v += 16)
-            _mm_prefetch((const char *)(end->c + r * end->row + v), _MM_HINT_T0);
+            __builtin_prefetch(end->c + r * end->row + v);
     for (size_t i = 0; i < k; i++, a += a_col, b += b_row) {
         vf bv[GEMM_WIDE];
 

@@ -23,7 +23,7 @@ struct answer {
 
 static struct problem problem_draw(void)
 {
-    static const size_t lengths[] = { 1, 2, 17, 63, 64, 65, 100, 130, 192 }, widths[] = { 1, 4, 8, 16, 24, 32, 64, 80 };
+    static const size_t lengths[] = { 1, 2, 17, 63, 64, 65, 127, 130, 257 }, widths[] = { 1, 3, 8, 17, 24, 32, 64, 80 };
     struct problem p = { .at = { .batch = 1 + test_below(2), .heads = 1 + test_below(2), .group = 1 + test_below(5) } };
     struct attention *at = &p.at;
 
@@ -90,7 +90,7 @@ static void answer_free(struct answer *a)
 static void every_version_has_the_bits_of_the_definition(void **state)
 {
     (void)state;
-    for (unsigned threads = 1; threads <= 3; threads++) {
+    for (unsigned threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
         struct pool *pool = pool_new(threads);
 
         for (int i = 0; i < 15; i++) {

@@ -28,10 +28,17 @@ static float apply(enum elementwise_op op, float x, float y, float z)
     return 0;
 }
 
-/* A NaN has no defined bits: any equals any. */
+/* A NaN that was computed has no defined bits: any equals any (docs/numerics.md, rule 8). */
 static bool same(float a, float b)
 {
     return f32_bits(a) == f32_bits(b) || (a != a && b != b);
+}
+
+/* What only moves numbers keeps a NaN's bits. */
+static bool moves(int op)
+{
+    return op == ELEMENTWISE_COPY || op == ELEMENTWISE_NEG || op == ELEMENTWISE_ABS || op == ELEMENTWISE_WHERE ||
+           op == ELEMENTWISE_MIN || op == ELEMENTWISE_MAX;
 }
 
 static void for_each_isa(void (*check)(struct pool *pool))
@@ -52,8 +59,20 @@ static void for_each_isa(void (*check)(struct pool *pool))
 static void check_values(struct pool *pool)
 {
     enum { N = 3000 };
-    static const float special[] = { 0.0f,       -0.0f,           1.0f,  -1.0f,   INFINITY, -INFINITY, 0x1p-149f,
-                                     -0x1p-127f, 0x1.fffffep127f, 88.7f, -103.5f, 0.5f };
+    const float special[] = { 0.0f,
+                              -0.0f,
+                              1.0f,
+                              -1.0f,
+                              INFINITY,
+                              -INFINITY,
+                              0x1p-149f,
+                              -0x1p-127f,
+                              0x1.fffffep127f,
+                              88.7f,
+                              -103.5f,
+                              0.5f,
+                              f32_from_bits(0x7fc12345u),
+                              f32_from_bits(0xffd00001u) };
     struct space space = { 1, { N } };
     float *x[3], *out = malloc(N * sizeof *out);
     struct view in[3];
@@ -61,13 +80,14 @@ static void check_values(struct pool *pool)
     for (int i = 0; i < 3; i++) {
         x[i] = test_floats(N, test_odd);
         for (size_t j = 0; j < 600; j++)
-            x[i][j] = special[test_below(12)];
+            x[i][j] = special[test_below(14)];
         in[i] = (struct view){ x[i], { 1 } };
     }
     for (int op = 0; op < ELEMENTWISE_OPS; op++) {
         elementwise_run(pool, (enum elementwise_op)op, KERNEL_F32, &space, in, out);
         for (size_t j = 0; j < N; j++)
-            if (!same(out[j], apply((enum elementwise_op)op, x[0][j], x[1][j], x[2][j])))
+            if (!same(out[j], apply((enum elementwise_op)op, x[0][j], x[1][j], x[2][j])) ||
+                (moves(op) && f32_bits(out[j]) != f32_bits(apply((enum elementwise_op)op, x[0][j], x[1][j], x[2][j]))))
                 fail_msg("%s(%a, %a, %a) gave %a", elementwise_name((enum elementwise_op)op), (double)x[0][j], (double)x[1][j],
                          (double)x[2][j], (double)out[j]);
     }
@@ -148,6 +168,98 @@ static void any_strides_read_the_right_elements(void **state)
     for_each_isa(check_strides);
 }
 
+/* The nearest of the 65536 values, ties to the even pattern, by trying the neighbours of the truncated one. */
+static uint16_t nearest_half(float x, float (*read)(uint16_t), uint16_t infinity, uint16_t guess)
+{
+    double best = INFINITY;
+    uint16_t found = infinity, from = guess > 2 ? guess - 2 : 0;
+
+    for (uint16_t h = from; h <= from + 4 && h <= infinity; h++) {
+        /* infinity stands where the next finite number would */
+        double value = h == infinity ? 2.0 * (double)read((uint16_t)(h - 1)) - (double)read((uint16_t)(h - 2)) : (double)read(h);
+        double distance = fabs(fabs((double)x) - value);
+
+        if (distance < best || (distance == best && h % 2 == 0)) {
+            best = distance;
+            found = h;
+        }
+    }
+    return (uint16_t)(found | (signbit(x) ? 0x8000u : 0));
+}
+
+static float read_bf16(uint16_t h)
+{
+    return f32_from_bits((uint32_t)h << 16);
+}
+
+static float read_f16(uint16_t h)
+{
+    int exponent = h >> 10 & 31, mantissa = h & 1023;
+
+    return exponent ? ldexpf((float)(1024 + mantissa), exponent - 25) : ldexpf((float)mantissa, -24);
+}
+
+/* Quicker than an assertion, for a million of them. */
+static void equal(uint32_t got, uint32_t want)
+{
+    if (got != want)
+        fail_msg("%x, not %x", got, want);
+}
+
+static void check_storage(struct pool *pool)
+{
+    enum { N = 4001 };
+    float *x = test_floats(N, test_odd), *wide = malloc(65536 * sizeof *wide);
+    uint16_t *bf16 = malloc(65536 * sizeof *bf16), *f16 = malloc(65536 * sizeof *f16);
+
+    for (size_t i = 0; i < N; i++)
+        x[i] = i % 3 == 0 ? f32_from_bits(test_word()) : i % 3 == 1 ? ldexpf(x[i], (int)test_below(40) - 25) : x[i];
+    elementwise_to_bf16(pool, N, x, bf16);
+    elementwise_to_f16(pool, N, x, f16);
+    for (size_t i = 0; i < N; i++) {
+        uint32_t bits = f32_bits(x[i]);
+        uint16_t sign = bits >> 31 ? 0x8000u : 0;
+
+        if (x[i] != x[i]) { /* bf16 keeps the upper half of a NaN, made quiet; f16 only its sign */
+            equal(bf16[i], bits >> 16 | 0x40);
+            equal(f16[i], 0x7e00 | sign);
+        } else if (isinf(x[i])) {
+            equal(bf16[i], 0x7f80 | sign);
+            equal(f16[i], 0x7c00 | sign);
+        } else {
+            float a = f32_abs(x[i]), scaled = a >= 65536.0f ? 65536.0f : a;
+            int power = 0;
+            float mantissa = frexpf(scaled, &power);
+            uint16_t guess = scaled < 0x1p-14f ? (uint16_t)(scaled * 0x1p24f)
+                                               : (uint16_t)((power + 14) << 10 | ((int)(mantissa * 2048.0f) & 1023));
+
+            equal(bf16[i], nearest_half(x[i], read_bf16, 0x7f80, (uint16_t)(f32_bits(a) >> 16)));
+            equal(f16[i], nearest_half(x[i], read_f16, 0x7c00, guess < 0x7c00 ? guess : 0x7bff));
+        }
+    }
+    for (size_t i = 0; i < 65536; i++)
+        bf16[i] = f16[i] = (uint16_t)i;
+    elementwise_from_bf16(pool, 65536, bf16, wide);
+    for (size_t i = 0; i < 65536; i++)
+        equal(f32_bits(wide[i]), i << 16);
+    elementwise_from_f16(pool, 65536, f16, wide);
+    for (size_t i = 0; i < 65536; i++)
+        if ((i & 0x7c00) != 0x7c00)
+            equal(f32_bits(wide[i]), f32_bits(read_f16(i & 0x7fff)) | (i & 0x8000) << 16);
+        else
+            equal(f32_bits(wide[i]), (i & 0x8000) << 16 | 0x7f800000u | (i & 1023) << 13);
+    free(x);
+    free(wide);
+    free(bf16);
+    free(f16);
+}
+
+static void storage_rounds_to_the_nearest_and_keeps_nan(void **state)
+{
+    (void)state;
+    for_each_isa(check_storage);
+}
+
 static void other_types_and_conversions_are_exact(void **state)
 {
     double a[4] = { 1.5, -2, 1e300, 0 }, b[4] = { 2, -2, 1, -0.0 }, out[4];
@@ -187,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_has_the_bits_of_its_formula),
         cmocka_unit_test(any_strides_read_the_right_elements),
+        cmocka_unit_test(storage_rounds_to_the_nearest_and_keeps_nan),
         cmocka_unit_test(other_types_and_conversions_are_exact),
     };
 

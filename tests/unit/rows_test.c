@@ -102,7 +102,7 @@ static float *run_all(struct pool *pool, const struct inputs *in)
 
 static void every_version_has_the_bits_of_the_scalar_one(void **state)
 {
-    static const size_t lengths[] = { 1, 2, 7, 31, 32, 33, 64, 100, 255, 257, 576, 5000 };
+    static const size_t lengths[] = { 1, 2, 7, 31, 32, 33, 64, 100, 127, 255, 256, 257, 509, 576, 1021, 4096, 4097, 5000 };
 
     (void)state;
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
