@@ -2,6 +2,7 @@
 # cross_check.sh: the digest of what the kernels compute, over compilers, levels of optimisation, instruction sets, numbers of threads and
 # alignments, and under qemu for AArch64. One line each; exit status 1 when one differs from another or from class_table.h.
 # usage: sh tools/cross_check.sh [--quick]        --quick: gcc and clang at -O2, AArch64 at -O2 (what the test command runs)
+#        sh tools/cross_check.sh --table        writes native/kernel/class_table.h anew from the scalar definitions: for a new operator
 # Installs what it needs from Debian (qemu-user-static, gcc-aarch64-linux-gnu, clang 14 to 16) when it is root; a compiler that cannot be
 # had is named and left out, but gcc and AArch64 must be there.
 set -eu
@@ -10,6 +11,12 @@ quick=
 [ "${1:-}" != --quick ] || quick=1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+if [ "${1:-}" = --table ]; then
+    sh tools/cross_build.sh gcc "$folder/program" -O2
+    { sed '/^CLASS_CHECK/,$d' native/kernel/class_table.h && "$folder/program" --isa scalar --table; } >"$folder/table"
+    cp "$folder/table" native/kernel/class_table.h
+    exit
+fi
 
 need() { # COMMAND PACKAGE...: present, or installed now
     command -v "$1" >/dev/null 2>&1 && return

@@ -424,3 +424,38 @@ void self_test_full_dct(struct self_test *t, int inverse)
         self_test_keep(t, t->out, dct.rows * dct.columns);
     }
 }
+
+void self_test_full_stored(struct self_test *t, int type)
+{
+    uint8_t *bytes = (uint8_t *)t->more;
+
+    /* every pattern of the scale stands somewhere, at odd addresses */
+    for (size_t i = 0; i < 4 * SELF_TEST_ROOM; i++)
+        bytes[i] = (uint8_t)(i * 167 + (i >> 8) * 59 + (i >> 16) * 7);
+    for (size_t first = 0; first < 65; first += 13)
+        for (size_t i = 0; i < COUNT(lengths); i++) {
+            stored_reader((enum stored_type)type)(bytes + i % 3, first, lengths[i], t->out);
+            self_test_keep(t, t->out, lengths[i]);
+        }
+    stored_reader((enum stored_type)type)(bytes, 0, 100000, t->out);
+    self_test_keep(t, t->out, 100000);
+}
+
+void self_test_full_chain(struct self_test *t, int unused)
+{
+    static const size_t shapes[][3] = { { 1, 1, 1 },    { 257, 5, 16 },  { 5, 257, 300 },
+                                        { 64, 96, 33 }, { 900, 16, 65 }, { 127, 1, 513 } };
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        size_t m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
+        struct gemm chain[3] = { gemm_dense(m, n, k, t->x, 1, t->y, 0, t->out), gemm_dense(m, n, 8, t->y, 0, t->x, 1, t->out),
+                                 gemm_dense(m, n, k, t->z, 1, t->y, 1, t->out) };
+
+        chain[1].form = GEMM_LOW_RANK;
+        chain[1].scale = -2.5f;
+        chain[2].form = GEMM_ONTO;
+        gemm_run_chain(t->pool, chain, 3);
+        self_test_keep(t, t->out, m * n);
+    }
+}

@@ -14,6 +14,7 @@
 #include "native/kernel/rope.h"
 #include "native/kernel/self_test.h"
 #include "native/kernel/softmax.h"
+#include "native/kernel/stored.h"
 
 #define SELF_TEST_DRAWN ((size_t)8192)    /* inputs drawn; beyond them they come again in another order */
 #define SELF_TEST_ROOM  ((size_t)1 << 17) /* floats of each buffer */

@@ -271,3 +271,40 @@ void self_test_run_rows(struct self_test *t, int unused)
         self_test_keep_bits(t, t->more, 2 * 509);
     }
 }
+
+/* `count` bytes of which every scale (a half precision at each `step`) is finite. */
+static const uint8_t *stored_bytes(struct self_test *t, size_t count, size_t step)
+{
+    uint8_t *bytes = (uint8_t *)t->more;
+
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (uint8_t)((uint32_t)t->index[i % SELF_TEST_DRAWN] * 7u + i * 13u);
+    for (size_t i = 1; step && i < count; i += step)
+        bytes[i] &= 0xbf;
+    return bytes;
+}
+
+void self_test_run_stored(struct self_test *t, int type)
+{
+    static const size_t steps[STORED_TYPES] = { 2, 2, 34, 18, 20 };
+    const uint8_t *bytes = stored_bytes(t, 4096, steps[type]);
+
+    stored_reader((enum stored_type)type)(bytes, 5, 1021, t->out);
+    self_test_keep(t, t->out, 1021);
+    stored_reader((enum stored_type)type)(bytes, 64, 511, t->out);
+    self_test_keep(t, t->out, 511);
+}
+
+void self_test_run_chain(struct self_test *t, int unused)
+{
+    struct gemm chain[3] = { gemm_dense(19, 53, 261, t->x, 0, t->y, 0, t->out), gemm_dense(19, 53, 40, t->y, 1, t->x, 1, t->out),
+                             gemm_dense(19, 53, 16, t->z, 0, t->y, 1, t->out) };
+
+    (void)unused;
+    chain[0].form = chain[1].form = GEMM_ONTO;
+    chain[2].form = GEMM_LOW_RANK;
+    chain[0].onto = t->z + 4096;
+    chain[2].scale = 0.3f;
+    gemm_run_chain(t->pool, chain, 3);
+    self_test_keep(t, t->out, 19 * 53);
+}

@@ -5,11 +5,7 @@
 
 stored_read *stored_reader(enum stored_type type)
 {
-#ifdef KERNEL_HAS_X86
-    if (kernel_isa() == KERNEL_AVX2)
-        return stored_avx2[type];
-    if (kernel_isa() == KERNEL_AVX512)
-        return stored_avx512[type];
-#endif
-    return stored_scalar[type];
+    static stored_read *const *const tables[KERNEL_ISAS] = KERNEL_TABLE(stored_scalar, stored);
+
+    return tables[kernel_isa()][type];
 }

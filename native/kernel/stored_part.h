@@ -4,6 +4,7 @@
 
 #include "native/kernel/stored.h"
 
-extern stored_read *const stored_scalar[STORED_TYPES], *const stored_avx2[STORED_TYPES], *const stored_avx512[STORED_TYPES];
+extern stored_read *const stored_scalar[STORED_TYPES], *const stored_avx2[STORED_TYPES], *const stored_avx512[STORED_TYPES],
+                                                                                             *const stored_neon[STORED_TYPES];
 
 #endif
