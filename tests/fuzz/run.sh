@@ -31,7 +31,7 @@ cmake --preset fuzz >/dev/null
 cmake --build build-fuzz -j "$(nproc)" --target $(printf '%s_fuzz ' "$@") >&2
 
 found=build-fuzz/found
-TMPDIR=$(mktemp -d)
+TMPDIR=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 trap 'exit 1' INT TERM

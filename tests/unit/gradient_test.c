@@ -41,7 +41,7 @@ static void check_none(enum operator_code op, const struct row *row)
     if (!graph_backward_from(g, s.y, cotangent(s.y), s.by, wanted(&s), gradient, &err))
         fail_msg("%s: %s", operator_table[op].name, err.message);
     for (unsigned i = 0; i < wanted(&s); i++) {
-        char name[8];
+        char name[16];
         sprintf(name, "d%u", i);
         output(name, gradient[i]);
     }
