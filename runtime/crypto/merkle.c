@@ -99,7 +99,11 @@ static struct hash hash_alone(const uint8_t *from, size_t size)
 
 /* --- two threads -------------------------------------------------------------------------------------------------------- */
 
-enum { TILE_BYTES = MERKLE_TILE * MERKLE_LEAF, WORTH_A_THREAD = 16 * TILE_BYTES };
+enum {
+    TILE_BYTES = MERKLE_TILE * MERKLE_LEAF,
+    WORTH_A_THREAD = 16 * TILE_BYTES,
+    RUN = 4 /* tiles taken at once: in memory one follows another, and is fetched while the one before is hashed */
+};
 
 struct tile {
     const uint8_t *bytes;
@@ -117,8 +121,9 @@ static void *hash_tiles(void *context)
 {
     struct tiles *t = context;
 
-    for (size_t i; (i = atomic_fetch_add(&t->next, 1)) < t->count;)
-        t->tile[i].root = hash_alone(t->tile[i].bytes, t->tile[i].size);
+    for (size_t at; (at = atomic_fetch_add(&t->next, RUN)) < t->count;)
+        for (size_t i = at; i < t->count && i < at + RUN; i++)
+            t->tile[i].root = hash_alone(t->tile[i].bytes, t->tile[i].size);
     return NULL;
 }
 
