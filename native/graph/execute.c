@@ -19,6 +19,9 @@ struct executor {
     void **data; /* per node of the compact graph */
     graph_trace trace;
     void *trace_context;
+    graph_tiles tiles;
+    void *tiles_context;
+    struct graph_hash *hashes; /* room for those of the largest value */
     executor_profile profile;
     void *profile_context;
     uint32_t *original; /* per node of the compact graph: a node of the graph that was given */
@@ -52,6 +55,7 @@ static void fixed_filled(const struct plan *p, uint32_t i, void *to)
 static bool memory_made(struct executor *ex, struct error *err)
 {
     struct plan *p = &ex->plan;
+    uint64_t most = 0;
     ex->arena = mapped(p->arena);
     ex->fixed = aligned_alloc(64, p->fixed + 64);
     ex->data = calloc(p->g->node_count + 1, sizeof *ex->data);
@@ -59,6 +63,8 @@ static bool memory_made(struct executor *ex, struct error *err)
         return error_set(err, ERROR_MEMORY, "a smaller batch", "no memory for an arena of %llu bytes",
                          (unsigned long long)p->arena);
     for (uint32_t i = 0; i < p->g->node_count; i++) {
+        const uint64_t tiles = trace_tile_count(plan_bytes(p, i));
+        most = tiles > most ? tiles : most;
         if (p->storage[i] == STORAGE_ARENA)
             ex->data[i] = ex->arena + p->offset[i];
         if (p->storage[i] == STORAGE_FIXED) {
@@ -66,7 +72,8 @@ static bool memory_made(struct executor *ex, struct error *err)
             fixed_filled(p, i, ex->data[i]);
         }
     }
-    return true;
+    ex->hashes = ex->tiles ? malloc(most * sizeof *ex->hashes + 1) : NULL;
+    return !ex->tiles || ex->hashes || error_set(err, ERROR_MEMORY, NULL, "no memory for the hashes of tiles");
 }
 
 /* The graph as it will run. Takes over `g`; origin[i] becomes the node of `g` whose value node i has. */
@@ -98,6 +105,8 @@ struct executor *executor_new(const struct graph *g, const struct executor_optio
     ex->pool = o->pool;
     ex->trace = o->trace;
     ex->trace_context = o->trace_context;
+    ex->tiles = o->tiles;
+    ex->tiles_context = o->tiles_context;
     ex->profile = o->profile;
     ex->profile_context = o->profile_context;
     struct graph *compact = graph_compact(g, map, err);
@@ -126,6 +135,7 @@ void executor_free(struct executor *ex)
         munmap(ex->arena, ex->plan.arena + 64);
     free(ex->fixed);
     free(ex->data);
+    free(ex->hashes);
     free(ex->original);
     plan_free(&ex->plan);
     free(ex);
@@ -154,13 +164,26 @@ static bool memory_bound(struct executor *ex, const void *const *inputs, void *c
 static void traced(const struct executor *ex, uint32_t node)
 {
     const struct graph_node *n = &ex->plan.g->nodes[node];
-    ex->trace(ex->trace_context, ex->original[node], ex->data[node], n->values * type_bytes(n->type));
+    const uint64_t size = n->values * type_bytes(n->type);
+    if (ex->original[node] == GRAPH_NONE) /* computed a second time: seen before */
+        return;
+    if (ex->trace)
+        ex->trace(ex->trace_context, ex->original[node], ex->data[node], size);
+    if (ex->tiles) {
+        trace_tiles_hash(ex->pool, ex->data[node], size, ex->hashes);
+        ex->tiles(ex->tiles_context, ex->original[node], ex->hashes, trace_tile_count(size));
+    }
 }
 
 static void step_traced(const struct executor *ex, const struct plan_step *s)
 {
+    for (uint32_t i = 0; s->chain && i < s->count; i++)
+        if (s->kept[i])
+            traced(ex, s->nodes[i]);
+    if (s->chain)
+        return;
     traced(ex, s->node);
-    for (unsigned k = 0; !s->chain && ex->plan.extra[s->node] && k < 2; k++)
+    for (unsigned k = 0; ex->plan.extra[s->node] && k < 2; k++)
         if (ex->plan.extra[s->node][k] != GRAPH_NONE)
             traced(ex, ex->plan.extra[s->node][k]);
 }
@@ -228,7 +251,7 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
             return false;
         if (ex->profile)
             step_profiled(ex, &p->steps[t], began);
-        if (ex->trace)
+        if (ex->trace || ex->tiles)
             step_traced(ex, &p->steps[t]);
     }
     for (uint32_t i = 0; i < p->copy_count; i++)

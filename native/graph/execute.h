@@ -40,6 +40,8 @@ struct executor_options {
     const uint8_t *stored;
     graph_trace trace; /* NULL: none; with one, nothing is fused and every node is computed alone */
     void *trace_context;
+    graph_tiles tiles; /* NULL: none; else sees the hashes of what each pass left */
+    void *tiles_context;
     executor_profile profile; /* NULL: none; else called after each pass */
     void *profile_context;
 };

@@ -229,6 +229,72 @@ static void what_is_cheap_and_read_again_much_later_is_computed_again(void **sta
     free(a);
 }
 
+/* ---- tiles ---- */
+
+struct tiles {
+    struct graph_hash *hash;
+    uint32_t *node;
+    size_t count;
+};
+
+static void tiles_kept(void *context, uint32_t node, const struct graph_hash *tiles, uint64_t count)
+{
+    struct tiles *t = context;
+    t->hash = realloc(t->hash, (t->count + count) * sizeof *t->hash);
+    t->node = realloc(t->node, (t->count + count) * sizeof *t->node);
+    for (uint64_t i = 0; i < count; i++) {
+        t->hash[t->count] = tiles[i];
+        t->node[t->count++] = node;
+    }
+}
+
+static struct tiles tiles_of(const void *const *inputs, unsigned threads)
+{
+    struct pool *pool = pool_new(threads);
+    struct tiles t = { 0 };
+    struct executor *ex =
+        executor_new(g, &(struct executor_options){ .pool = pool, .tiles = tiles_kept, .tiles_context = &t }, &err);
+    float *out[2] = { malloc(300 * 400 * sizeof(float)), malloc(300 * 400 * sizeof(float)) };
+    ok(ex != NULL);
+    ok(executor_run(ex, inputs, (void *const *)out, NULL, &err));
+    executor_free(ex);
+    pool_free(pool);
+    free(out[0]);
+    free(out[1]);
+    return t;
+}
+
+static void tiles_tell_where_two_runs_part(void **state)
+{
+    (void)state;
+    enum { PART = 230 * 400 + 7 }; /* an element of the last but one tile */
+    const uint32_t x = input("x", TENSOR_F32, "row=300 time=400"), y = over(OPERATOR_SUM, x, GRAPH_NONE, "time");
+    const uint32_t z = over(OPERATOR_MUL, x, y, "");
+    ok(graph_output(g, "z", z, &err));
+    ok(graph_output(g, "y", y, &err));
+    float *a = numbers(300 * 400, 9);
+    struct tiles first = tiles_of((const void *[]){ a }, 1), second = tiles_of((const void *[]){ a }, 2);
+    assert_int_equal(first.count, 1 + 8); /* 1200 and 480000 bytes */
+    assert_int_equal(second.count, first.count);
+    assert_memory_equal(first.hash, second.hash, first.count * sizeof *first.hash);
+    a[PART] = -a[PART];
+    a[PART + 1] = -a[PART + 1];
+    struct tiles other = tiles_of((const void *[]){ a }, 2);
+    size_t differ = 0;
+    for (size_t i = 0; i < first.count; i++)
+        if (first.node[i] == z && memcmp(&first.hash[i], &other.hash[i], sizeof *first.hash) != 0) {
+            assert_int_equal(i, 1 + PART * sizeof(float) / TRACE_TILE);
+            differ++;
+        }
+    assert_int_equal(differ, 1);
+    free(a);
+    for (int i = 0; i < 3; i++) {
+        struct tiles *t = (struct tiles *[]){ &first, &second, &other }[i];
+        free(t->hash);
+        free(t->node);
+    }
+}
+
 static void an_internal_operator_is_not_taken_from_the_wire(void **state)
 {
     (void)state;
@@ -255,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_product_with_weights_reads_every_log_probability, fresh, done),
         cmocka_unit_test_setup_teardown(a_gradient_that_depends_on_the_log_probabilities_leaves_the_head_whole, fresh, done),
         cmocka_unit_test_setup_teardown(what_is_cheap_and_read_again_much_later_is_computed_again, fresh, done),
+        cmocka_unit_test_setup_teardown(tiles_tell_where_two_runs_part, fresh, done),
         cmocka_unit_test_setup_teardown(an_internal_operator_is_not_taken_from_the_wire, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
