@@ -11,5 +11,6 @@
 bool bench_aggregate(struct measure *m, struct error *err);
 bool bench_codec(struct measure *m, struct error *err);
 bool bench_hash(struct measure *m, struct error *err);
+bool bench_step(struct measure *m, struct error *err);
 
 #endif

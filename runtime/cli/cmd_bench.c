@@ -13,6 +13,7 @@ static const struct {
     { "aggregate", bench_aggregate },
     { "codec", bench_codec },
     { "hash", bench_hash },
+    { "step", bench_step },
 };
 /* clang-format on */
 
@@ -22,6 +23,8 @@ static const struct option options[] = {
     { "pairs", "N", "pairs of measurements, 5 to 101 (default 5)" },
     { "only", "NAME", "rows whose names start so" },
     { "cpu", NULL, "count processor time: for a machine that is busy otherwise; of N threads an Nth" },
+    { "serve", "STEP",
+      "of the part step: answer each line of standard input by one step (lora.4x256, ..., full, qlora, traced)" },
     { "profile", NULL, "of a step: time, rates and share of the machine's limit for each operator" },
     { NULL, NULL, NULL },
 };

@@ -20,8 +20,10 @@ struct step_load {
     struct executor *executor;
     const void **inputs;
     void **outputs;
-    void **owned; /* memory of bound node i, NULL where it is the batch's */
-    float *spare; /* one an output */
+    uint8_t *stored;
+    uint64_t hashed; /* tiles of a traced step */
+    void **owned;    /* memory of bound node i, NULL where it is the batch's */
+    float *spare;    /* one an output */
     float rate;
 };
 
@@ -107,12 +109,27 @@ static float *values_of(const struct graph_node *n, const char *name)
     return values;
 }
 
-static bool bound(struct step_load *l, struct error *err)
+/* Blocks of 4 bits with small scales. */
+static uint8_t *blocks_of(const struct graph_node *n)
+{
+    const size_t size = n->values / 32 * tensor_block_bytes(TENSOR_Q4_0);
+    uint8_t *bytes = malloc(size);
+    uint64_t state = 7;
+
+    for (size_t i = 0; bytes && i < size; i++)
+        bytes[i] = (uint8_t)word(&state);
+    for (size_t i = 1; bytes && i < size; i += tensor_block_bytes(TENSOR_Q4_0))
+        bytes[i] = 0x1c; /* the high half of a scale of about 0.004 */
+    return bytes;
+}
+
+static bool bound(struct step_load *l, enum tensor_type base, struct error *err)
 {
     const struct graph *g = l->graph;
 
     l->inputs = calloc(g->bound_count + 1, sizeof *l->inputs);
     l->owned = calloc(g->bound_count + 1, sizeof *l->owned);
+    l->stored = calloc(g->bound_count + 1, sizeof *l->stored);
     l->outputs = calloc(g->output_count + 1, sizeof *l->outputs);
     l->spare = calloc(g->output_count + 1, sizeof *l->spare);
     for (uint32_t i = 0; i < g->bound_count; i++) {
@@ -120,12 +137,23 @@ static bool bound(struct step_load *l, struct error *err)
         const char *name = graph_text(g, n->name), *field = strncmp(name, "b.", 2) == 0 ? name + 2 : name;
 
         l->inputs[i] = strcmp(name, "lr") == 0 ? &l->rate : batch_field(&l->batch, field);
-        if (!l->inputs[i])
+        l->stored[i] = n->type;
+        if (!l->inputs[i] && base != TENSOR_F32 && layout_find(&l->layout, name) < 0 && executor_may_store(g, i, base)) {
+            l->stored[i] = (uint8_t)base;
+            l->inputs[i] = l->owned[i] = blocks_of(n);
+        } else if (!l->inputs[i]) {
             l->inputs[i] = l->owned[i] = values_of(n, name);
+        }
         if (!l->inputs[i])
             return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
     }
     return true;
+}
+
+static void tiles_counted(void *context, uint32_t node, const struct graph_hash *tiles, uint64_t count)
+{
+    (void)node, (void)tiles;
+    ((struct step_load *)context)->hashed += count;
 }
 
 static bool prepared(struct step_load *l, const struct step_load_options *o, struct error *err)
@@ -149,6 +177,9 @@ static bool prepared(struct step_load *l, const struct step_load_options *o, str
                                &(struct executor_options){ .pool = l->pool,
                                                            .aliases = aliases,
                                                            .alias_count = count,
+                                                           .stored = l->stored,
+                                                           .tiles = o->traced ? tiles_counted : NULL,
+                                                           .tiles_context = l,
                                                            .profile = o->profile,
                                                            .profile_context = o->profile_context },
                                err);
@@ -167,7 +198,7 @@ struct step_load *step_load_new(const struct step_load_options *o, struct error 
             &(struct step_parts){
                 .model = &l->traces[0], .objective = &l->traces[1], .optimiser = &l->traces[2], .layout = &l->layout, .clip = 1 },
             err);
-        if (l->graph && bound(l, err) && prepared(l, o, err))
+        if (l->graph && bound(l, o->base, err) && prepared(l, o, err))
             return l;
     }
     step_load_free(l);
@@ -180,6 +211,7 @@ void step_load_free(struct step_load *l)
         free(l->owned[i]);
     free(l->inputs);
     free(l->owned);
+    free(l->stored);
     free(l->outputs);
     free(l->spare);
     executor_free(l->executor);

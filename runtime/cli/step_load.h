@@ -8,9 +8,11 @@
 
 struct step_load_options {
     int64_t rows, time;
-    int64_t rank;   /* of the adapters of all linears; 0: every weight is trained */
-    int64_t layers; /* 30 of the real model */
-    double trained; /* share of the tokens that the loss counts */
+    int64_t rank;          /* of the adapters of all linears; 0: every weight is trained */
+    int64_t layers;        /* 30 of the real model */
+    double trained;        /* share of the tokens that the loss counts */
+    enum tensor_type base; /* how frozen weights are stored: TENSOR_F32 or TENSOR_Q4_0 */
+    bool traced;           /* what each pass leaves is hashed by tiles */
     unsigned threads;
     executor_profile profile;
     void *profile_context;
