@@ -156,6 +156,19 @@ static void share(void *context, size_t task)
     }
 }
 
+/* Columns of a rectangle: so few that all of K is packed at once when it is short, and C is met once; many where A has to be packed, too. */
+static size_t columns_at_once(const struct job *job)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < job->count; i++) {
+        k += job->chain[i].k;
+        if (job->chain[i].a_row == 1 && job->chain[i].a_col != 1)
+            return GEMM_RECTANGLE;
+    }
+    return k <= GEMM_ROOM / 208 ? 192 : 240;
+}
+
 /* Enough rectangles to share out, each as large as that leaves: columns are cut first, since rows share a packed B. */
 static void divide(struct job *job, unsigned threads)
 {
@@ -163,7 +176,9 @@ static void divide(struct job *job, unsigned threads)
     size_t batches = gemm->batch[0] * gemm->batch[1], wanted = threads > 1 ? 2 * (size_t)threads : 1;
     size_t column_units = (gemm->n + 47) / 48, row_units = (gemm->m + 31) / 32;
 
-    job->column_cuts = (gemm->n + GEMM_RECTANGLE - 1) / GEMM_RECTANGLE;
+    size_t most = columns_at_once(job);
+
+    job->column_cuts = (gemm->n + most - 1) / most;
     job->row_cuts = 1;
     if (batches * gemm->m * gemm->n * gemm->k < (size_t)1 << 20)
         return;

@@ -1,6 +1,6 @@
 /* gemm_block.h - one rectangle of C, the whole of a chain; internal. Compiled once an instruction set under the name GEMM_BLOCK.
  *
- *     for each group of chunks (256 along K, or the short ends of several products):
+ *     for each group of chunks (256 along K, or the short ends of several products, as many as have room):
  *         pack the rectangle's columns of B as panels into private memory that stays in L2
  *         for each row panel of A, for each packed panel, for each chunk of the group:   register tile, C = start + sums
  *
@@ -28,7 +28,7 @@ struct piece {
 
 struct group {
     const struct gemm_rectangle *at;
-    size_t vectors, panels, count, k; /* k: of all pieces */
+    size_t vectors, panels, count, k, most; /* k: of all pieces, and the most that has room */
     float *pack, *a_pack, *stored;
     struct piece piece[PIECES];
 };
@@ -132,12 +132,13 @@ static void group_run(struct group *g)
 
 void GEMM_BLOCK(const struct gemm_rectangle *at, float *pack)
 {
-    struct group g = { .at = at,
-                       .vectors = (at->columns + VW - 1) / VW,
-                       .a_pack = pack + GEMM_GROUP * (GEMM_RECTANGLE + 16),
-                       .stored = pack + GEMM_GROUP * (GEMM_RECTANGLE + 16) + 8 * GEMM_GROUP };
+    struct group g = {
+        .at = at, .vectors = (at->columns + VW - 1) / VW, .a_pack = pack + GEMM_ROOM, .stored = pack + GEMM_ROOM + 8 * GEMM_GROUP
+    };
 
     g.panels = (g.vectors + GEMM_WIDE - 1) / GEMM_WIDE;
+    g.most = GEMM_ROOM / (g.vectors * VW);
+    g.most = g.most < GEMM_GROUP ? g.most : GEMM_GROUP;
     for (size_t i = 0; i < at->count; i++) {
         const struct gemm_part *part = &at->part[i];
         const struct gemm *gemm = part->gemm;
@@ -146,7 +147,7 @@ void GEMM_BLOCK(const struct gemm_rectangle *at, float *pack)
             struct piece *piece;
             size_t k = gemm->k - chunk < GEMM_CHUNK ? gemm->k - chunk : GEMM_CHUNK;
 
-            if (g.count == PIECES || g.k + k > GEMM_GROUP)
+            if (g.count == PIECES || g.k + k > g.most)
                 group_run(&g);
             g.pack = g.count == 0 ? pack : g.pack;
             piece = &g.piece[g.count++];

@@ -6,8 +6,9 @@
 
 #include "native/kernel/gemm.h"
 
-#define GEMM_RECTANGLE 480 /* most columns of a rectangle */
-#define GEMM_GROUP     288 /* most of K whose panels are packed at once: with a rectangle's columns 558 KiB */
+#define GEMM_RECTANGLE 480                                   /* most columns of a rectangle */
+#define GEMM_ROOM      ((size_t)288 * (GEMM_RECTANGLE + 16)) /* floats of B packed at once: 558 KiB */
+#define GEMM_GROUP     1024                                  /* most of K packed at once, where columns are few */
 
 /* One product of the chain; pointers stand at the rectangle's first row and column. */
 struct gemm_part {
@@ -26,7 +27,7 @@ struct gemm_rectangle {
 };
 
 /* Floats of `pack`, aligned to 64: panels of B, one row panel of A, and values read from storage. */
-#define GEMM_PACK ((size_t)GEMM_GROUP * (GEMM_RECTANGLE + 16) + 8 * GEMM_GROUP + (size_t)GEMM_CHUNK * 48)
+#define GEMM_PACK (GEMM_ROOM + (size_t)8 * GEMM_GROUP + (size_t)GEMM_CHUNK * 48)
 
 void gemm_block_scalar(const struct gemm_rectangle *at, float *pack);
 void gemm_block_avx2(const struct gemm_rectangle *at, float *pack);

@@ -12,6 +12,7 @@ static const struct {
 } parts[] = {
     { "aggregate", bench_aggregate },
     { "codec", bench_codec },
+    { "gemm", bench_gemm },
     { "hash", bench_hash },
     { "step", bench_step },
 };
@@ -24,7 +25,8 @@ static const struct option options[] = {
     { "only", "NAME", "rows whose names start so" },
     { "cpu", NULL, "count processor time: for a machine that is busy otherwise; of N threads an Nth" },
     { "serve", "STEP",
-      "of the part step: answer each line of standard input by one step (lora.4x256, ..., full, qlora, traced)" },
+      "of step: answer each line of standard input by one step (lora.4x256, ..., full, qlora, traced); of gemm: ours or "
+      "openblas" },
     { "profile", NULL, "of a step: time, rates and share of the machine's limit for each operator" },
     { NULL, NULL, NULL },
 };

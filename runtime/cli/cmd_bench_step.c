@@ -50,10 +50,11 @@ static struct step_load *load_of(const struct shape *shape, unsigned threads, ex
 
 /* ---- a step for another process ---- */
 
-static bool step_served(void *context, struct error *err)
+static bool step_served(void *context, const char *line, struct error *err)
 {
     double loss;
 
+    (void)line;
     return step_load_run(context, &loss, err);
 }
 

@@ -25,7 +25,7 @@ bool stepper_start(struct stepper *s, const char *const *argv, struct error *err
 {
     int down[2], up[2];
 
-    *s = (struct stepper){ 0 };
+    *s = (struct stepper){ .request = "step" };
     if (pipe(down) != 0 || pipe(up) != 0)
         return error_set(err, ERROR_IO, NULL, "no pipe to %s", argv[0]);
     s->pid = fork();
@@ -72,7 +72,7 @@ void stepper_step(void *stepper)
     struct stepper *s = stepper;
     json_t *answer = NULL;
 
-    if (!s->failed && fputs("step\n", s->ask) >= 0 && fflush(s->ask) == 0)
+    if (!s->failed && fprintf(s->ask, "%s\n", s->request) > 0 && fflush(s->ask) == 0)
         answer = answer_of(s);
     s->failed = s->failed || !answer;
     s->seconds = json_number_value(json_object_get(answer, "seconds"));
@@ -88,9 +88,10 @@ static double clock_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-bool stepper_serve(const char *name, bool (*step)(void *context, struct error *err), void *context, struct error *err)
+bool stepper_serve(const char *name, bool (*step)(void *context, const char *line, struct error *err), void *context,
+                   struct error *err)
 {
-    char line[16];
+    char line[sizeof((struct stepper *)0)->request + 2];
     struct rusage used;
 
     printf("{\"name\": \"%s\"}\n", name);
@@ -98,7 +99,7 @@ bool stepper_serve(const char *name, bool (*step)(void *context, struct error *e
     while (fgets(line, sizeof line, stdin)) {
         double wall = clock_of(CLOCK_MONOTONIC), cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID);
 
-        if (!step(context, err))
+        if (!step(context, line, err))
             return false;
         getrusage(RUSAGE_SELF, &used);
         printf("{\"seconds\": %.9g, \"cpu\": %.9g, \"peak\": %.0f}\n", clock_of(CLOCK_MONOTONIC) - wall,
