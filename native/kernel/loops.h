@@ -38,6 +38,10 @@ struct loops {
     void (*rms_backward)(size_t n, const float *x, const float *weight, float offset, float r, const float *dy, float *dx);
     void (*rms_dweight)(size_t rows, size_t inner, size_t width, const float *x, const float *rstd, const float *dy,
                         float *dweight);
+    float (*layer)(size_t n, const float *x, const float *weight, const float *bias, float eps, float *y, float *mean);
+    void (*layer_backward)(size_t n, const float *x, const float *weight, float mean, float r, const float *dy, float *dx);
+    void (*layer_dweight)(size_t rows, size_t inner, size_t width, const float *x, const float *mean, const float *rstd,
+                          const float *dy, float *dweight, float *dbias);
     /* order.h, `width` (at most ORDER_TILE) neighbouring columns of [n, inner] */
     void (*sort)(size_t n, size_t inner, size_t width, const float *x, float *sorted);
     void (*rank)(size_t n, size_t inner, size_t width, const float *x, int32_t *rank);

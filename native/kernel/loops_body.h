@@ -278,6 +278,81 @@ static void loop_rms_dweight(size_t rows, size_t inner, size_t width, const floa
     lanes_columns(LANE_DOT, rows, inner, width, x, dy, rstd, NULL, dweight);
 }
 
+static float loop_layer(size_t n, const float *x, const float *weight, const float *bias, float eps, float *y, float *mean)
+{
+    float u = lanes_run(LANE_SUM, n, x, NULL, 0.0f) / (float)n;
+    float r = f32_rsqrt(lanes_run(LANE_DISTANCE, n, x, NULL, u) / (float)n + eps);
+
+    if (bias)
+        for (size_t i = 0; i < n; i++)
+            y[i] = f32_fma((x[i] - u) * r, weight[i], bias[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = ((x[i] - u) * r) * weight[i];
+    *mean = u;
+    return r;
+}
+
+/* Rule 4 of fmaf(g, (x - u) r, lane). */
+static float layer_inner(size_t n, const float *x, float u, float r, const float *g)
+{
+    float total = 0.0f;
+
+    for (size_t start = 0; start < n; start += REDUCE_BLOCK) {
+        size_t end = n - start < REDUCE_BLOCK ? n : start + REDUCE_BLOCK, i = start;
+        float lane[REDUCE_LANES] = { 0.0f };
+
+        for (; i + REDUCE_LANES <= end; i += REDUCE_LANES)
+            for (int j = 0; j < REDUCE_LANES; j++)
+                lane[j] = f32_fma(g[i + j], (x[i + j] - u) * r, lane[j]);
+        for (int j = 0; i < end; i++, j++)
+            lane[j] = f32_fma(g[i], (x[i] - u) * r, lane[j]);
+        total += lanes_tree(LANE_SUM, lane);
+    }
+    return total;
+}
+
+/* dx holds g for the sums, then the result. */
+static void loop_layer_backward(size_t n, const float *x, const float *weight, float mean, float r, const float *dy, float *dx)
+{
+    float a, b;
+
+    for (size_t i = 0; i < n; i++)
+        dx[i] = dy[i] * weight[i];
+    a = lanes_run(LANE_SUM, n, dx, NULL, 0.0f) / (float)n;
+    b = layer_inner(n, x, mean, r, dx) / (float)n;
+    for (size_t i = 0; i < n; i++)
+        dx[i] = r * f32_fma(-b, (x[i] - mean) * r, dx[i] - a);
+}
+
+/* dweight: rule 4 over rows of fmaf(dy, (x - mean) rstd, lane); dbias: of dy. Either may be NULL. */
+static void loop_layer_dweight(size_t rows, size_t inner, size_t width, const float *x, const float *mean, const float *rstd,
+                               const float *dy, float *dweight, float *dbias)
+{
+    if (dbias)
+        lanes_columns(LANE_SUM, rows, inner, width, dy, NULL, NULL, NULL, dbias);
+    for (size_t k = 0; k < width && dweight; k++)
+        dweight[k] = 0.0f;
+    for (size_t start = 0; start < rows && dweight; start += REDUCE_BLOCK) {
+        size_t end = rows - start < REDUCE_BLOCK ? rows : start + REDUCE_BLOCK;
+        float lane[REDUCE_LANES][LANES_COLUMNS] = { { 0.0f } };
+
+        for (size_t i = start; i < end; i++) {
+            const float *row = x + i * inner, *g = dy + i * inner;
+            float *l = lane[(i - start) % REDUCE_LANES];
+
+            for (size_t k = 0; k < width; k++)
+                l[k] = f32_fma(g[k], (row[k] - mean[i]) * rstd[i], l[k]);
+        }
+        for (int w = REDUCE_LANES / 2; w > 0; w /= 2)
+            for (int j = 0; j < w; j++)
+                for (size_t k = 0; k < width; k++)
+                    lane[j][k] += lane[j + w][k];
+        for (size_t k = 0; k < width; k++)
+            dweight[k] += lane[0][k];
+    }
+}
+
 /* ---- order.h ---- */
 
 /* Insertion from above: the new one moves down past what is greater, so an equal one stays behind those already there. Selects only,
@@ -406,6 +481,9 @@ const struct loops LOOPS = {
     .rms = loop_rms,
     .rms_backward = loop_rms_backward,
     .rms_dweight = loop_rms_dweight,
+    .layer = loop_layer,
+    .layer_backward = loop_layer_backward,
+    .layer_dweight = loop_layer_dweight,
     .sort = loop_sort,
     .rank = loop_rank,
     .dist2 = loop_dist2,

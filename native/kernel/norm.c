@@ -92,18 +92,11 @@ void norm_rms_backward(struct pool *pool, size_t rows, size_t n, const float *x,
 
 static void layer_row(const struct job *job, size_t row)
 {
-    const float *x = job->x + row * job->n;
-    float *y = job->y + row * job->n, n = (float)job->n;
-    float u = job->loops->reduce_row(REDUCE_SUM, job->n, x, NULL) / n;
-    float r = f32_rsqrt(lanes_run(LANE_DISTANCE, job->n, x, NULL, u) / n + job->eps);
+    float mean,
+        r = job->loops->layer(job->n, job->x + row * job->n, job->weight, job->bias, job->eps, job->y + row * job->n, &mean);
 
-    for (size_t i = 0; i < job->n; i++) {
-        float h = (x[i] - u) * r;
-
-        y[i] = job->bias ? f32_fma(h, job->weight[i], job->bias[i]) : h * job->weight[i];
-    }
     if (job->mean_out)
-        job->mean_out[row] = u;
+        job->mean_out[row] = mean;
     if (job->rstd_out)
         job->rstd_out[row] = r;
 }
@@ -128,50 +121,18 @@ void norm_layer(struct pool *pool, size_t rows, size_t n, const float *x, const 
 
 static void layer_backward_row(const struct job *job, size_t row)
 {
-    const float *x = job->x + row * job->n, *dy = job->dy + row * job->n;
-    float *dx = job->y + row * job->n, n = (float)job->n, u = job->mean[row], r = job->rstd[row], lane[REDUCE_LANES], a, b = 0.0f;
+    size_t at = row * job->n;
 
-    for (size_t i = 0; i < job->n; i++)
-        dx[i] = dy[i] * job->weight[i];
-    a = job->loops->reduce_row(REDUCE_SUM, job->n, dx, NULL) / n;
-    for (size_t start = 0; start < job->n; start += REDUCE_BLOCK) {
-        size_t count = job->n - start < REDUCE_BLOCK ? job->n - start : REDUCE_BLOCK;
-
-        for (int j = 0; j < REDUCE_LANES; j++)
-            lane[j] = 0.0f;
-        for (size_t i = 0; i < count; i++)
-            lane[i % REDUCE_LANES] = f32_fma(dx[start + i], (x[start + i] - u) * r, lane[i % REDUCE_LANES]);
-        b += lanes_tree(LANE_SUM, lane);
-    }
-    b = b / n;
-    for (size_t i = 0; i < job->n; i++)
-        dx[i] = r * f32_fma(-b, (x[i] - u) * r, dx[i] - a);
+    job->loops->layer_backward(job->n, job->x + at, job->weight, job->mean[row], job->rstd[row], job->dy + at, job->y + at);
 }
 
-/* Rule 4 over rows: dweight of fmaf(dy, h, lane), dbias of dy. One column. */
-static void layer_dweight_column(void *context, size_t column)
+static void layer_dweight_tile(void *context, size_t tile)
 {
     const struct job *job = context;
-    float weight = 0.0f, bias = 0.0f;
+    size_t column = tile * LANES_COLUMNS, width = job->n - column < LANES_COLUMNS ? job->n - column : LANES_COLUMNS;
 
-    for (size_t start = 0; start < job->rows; start += REDUCE_BLOCK) {
-        size_t end = job->rows - start < REDUCE_BLOCK ? job->rows : start + REDUCE_BLOCK;
-        float w[REDUCE_LANES] = { 0.0f }, b[REDUCE_LANES] = { 0.0f };
-
-        for (size_t i = start; i < end; i++) {
-            float dy = job->dy[i * job->n + column], h = (job->x[i * job->n + column] - job->mean[i]) * job->rstd[i];
-            size_t j = (i - start) % REDUCE_LANES;
-
-            w[j] = f32_fma(dy, h, w[j]);
-            b[j] = b[j] + dy;
-        }
-        weight += lanes_tree(LANE_SUM, w);
-        bias += lanes_tree(LANE_SUM, b);
-    }
-    if (job->dweight)
-        job->dweight[column] = weight;
-    if (job->dbias)
-        job->dbias[column] = bias;
+    job->loops->layer_dweight(job->rows, job->n, width, job->x + column, job->mean, job->rstd, job->dy + column,
+                              job->dweight ? job->dweight + column : NULL, job->dbias ? job->dbias + column : NULL);
 }
 
 void norm_layer_backward(struct pool *pool, size_t rows, size_t n, const float *x, const float *weight, const float *mean,
@@ -191,7 +152,7 @@ void norm_layer_backward(struct pool *pool, size_t rows, size_t n, const float *
                        .dbias = dbias };
 
     if (dweight || dbias)
-        pool_run(pool, n, layer_dweight_column, &job);
+        pool_run(pool, (n + LANES_COLUMNS - 1) / LANES_COLUMNS, layer_dweight_tile, &job);
     if (dx)
         run(pool, &job);
 }
