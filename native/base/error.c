@@ -14,6 +14,38 @@ static const struct {
 #undef ERROR_CODE
 };
 
+/* The bytes of one character of UTF-8 (RFC 3629) that may be shown; 0: none such. U+0080 to U+009F are control characters too. */
+static size_t character(const unsigned char *at)
+{
+    const unsigned char c = at[0];
+    const size_t size = c >= 0x20 && c < 0x7f   ? 1
+                        : c >= 0xc2 && c < 0xe0 ? 2
+                        : c >= 0xe0 && c < 0xf0 ? 3
+                        : c >= 0xf0 && c < 0xf5 ? 4
+                                                : 0;
+
+    for (size_t i = 1; i < size; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((c == 0xc2 && at[1] < 0xa0) || (c == 0xe0 && at[1] < 0xa0) || (c == 0xed && at[1] > 0x9f) ||
+        (c == 0xf0 && at[1] < 0x90) || (c == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return size;
+}
+
+/* What a peer or a script said may stand in a text, and it may be cut inside a character: nothing that steers a terminal remains, and nothing
+ * that is no text in JSON. */
+static void clean(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; *at;) {
+        size_t size = character(at);
+
+        if (size == 0)
+            *at = *at < 0x80 ? ' ' : '?';
+        at += size ? size : 1;
+    }
+}
+
 bool error_set(struct error *err, enum error_code code, const char *hint, const char *format, ...)
 {
     if (!err)
@@ -26,10 +58,9 @@ bool error_set(struct error *err, enum error_code code, const char *hint, const 
     va_start(args, format);
     vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
-    for (char *at = err->message; *at; at++) /* what a peer said may stand in it: no control characters reach a terminal */
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = ' ';
     snprintf(err->hint, sizeof err->hint, "%s", hint ? hint : "");
+    clean(err->message);
+    clean(err->hint);
     return false;
 }
 
@@ -55,6 +86,7 @@ bool error_at(struct error *err, const char *format, ...)
     memcpy(inner, err->place, sizeof inner);
     if (!begins_with_place(inner, outer))
         snprintf(err->place, sizeof err->place, "%s%s%s", outer, inner[0] ? ": " : "", inner);
+    clean(err->place);
     return false;
 }
 

@@ -30,7 +30,7 @@ struct error {
 };
 
 /* Both return false, so that a failing function ends in one line. `error_at` puts a place before those already there,
- * unless they begin with it.
+ * unless they begin with it. All three texts are UTF-8 without control characters, whatever was given.
  * `hint` may be NULL. `err` may be NULL: then nothing is kept. */
 bool error_set(struct error *err, enum error_code code, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

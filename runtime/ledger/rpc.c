@@ -144,13 +144,9 @@ static void write_response(const json_t *id, json_t *result, int code, const str
     if (result) {
         json_object_set_new(response, "result", result);
     } else {
-        /* Text of the request may stand in the message; where it is cut inside a character it is no JSON text any more. */
-        json_t *message = json_string(error_text(err, text, sizeof text));
-
         json_object_set_new(response, "error",
-                            json_pack("{s:i, s:o, s:{s:s, s:s}}", "code", code, "message",
-                                      message ? message : json_string("refused"), "data", "code", error_name(err->code), "hint",
-                                      err->hint));
+                            json_pack("{s:i, s:s, s:{s:s, s:s}}", "code", code, "message", error_text(err, text, sizeof text),
+                                      "data", "code", error_name(err->code), "hint", err->hint));
     }
     bytes = json_dumps(response, JSON_COMPACT);
     json_decref(response);

@@ -101,14 +101,12 @@ static unsigned __int128 sum_of_draft(const json_t *draft)
     return amount * (unsigned __int128)rounds;
 }
 
-static bool make_run(struct creating *c, struct books *books, const struct ledger_status *ledger, struct error *err)
+/* What is here is read before the ledger is asked, which may take its time to answer. */
+static bool make_run(struct creating *c, struct books *books, struct error *err)
 {
     char scripts[4096];
-    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
-                                       .blocks = &c->blocks,
-                                       .keys = &c->keys,
-                                       .chain = ledger->chain,
-                                       .contract = ledger->contract };
+    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts), .blocks = &c->blocks, .keys = &c->keys };
+    struct ledger_status ledger;
     json_t *file = sponsor_read_run_file(c->options->what, setting.scripts, err), *draft = json_object_get(file, "spec"),
            *panel = NULL, *allowed = NULL;
     bool ok = file && read_list(c->options->panel, "panel", &panel, err);
@@ -119,8 +117,13 @@ static bool make_run(struct creating *c, struct books *books, const struct ledge
     if (ok) {
         setting.panel = panel;
         setting.allowed = allowed;
-        ok = (refuse_absent(draft, panel, allowed, err) && can_pay(c, books, sum_of_draft(draft), err) &&
-              sponsor_make_run(&setting, draft, &c->run, err)) ||
+        ok = refuse_absent(draft, panel, allowed, err) || error_at(err, "%s", c->options->what);
+    }
+    ok = ok && books_status(books, &ledger, err);
+    if (ok) {
+        setting.chain = ledger.chain;
+        setting.contract = ledger.contract;
+        ok = (can_pay(c, books, sum_of_draft(draft), err) && sponsor_make_run(&setting, draft, &c->run, err)) ||
              error_at(err, "%s", c->options->what);
     }
     ok = ok && journal_put_document(c->journal, &c->run, err);
@@ -169,17 +172,16 @@ static json_t *fund(struct creating *c, struct error *err)
 json_t *create_run(const struct create_options *options, struct error *err)
 {
     struct creating c = { .options = options };
-    struct ledger_status status;
     struct error no = { 0 };
     struct hash id;
     struct books *books = books_of_url(options->ledger, options->plain, err);
-    bool ok = books && books_status(books, &status, err) && open_folder(&c, err);
+    bool ok = books && open_folder(&c, err);
     json_t *result = NULL;
 
     if (ok && cid_parse(options->what, &id, &no))
         ok = load_run(&c, id, err);
     else if (ok)
-        ok = make_run(&c, books, &status, err);
+        ok = make_run(&c, books, err);
     if (ok)
         result = fund(&c, err);
     books_free(books);

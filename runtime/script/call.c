@@ -41,7 +41,11 @@ static bool write_request(struct buffer *out, const struct script_bundle *b, con
 {
     json_t *files = json_array();
     for (size_t i = 0; i < b->count; i++)
-        json_array_append_new(files, file_value(&b->files[i]));
+        if (json_array_append_new(files, file_value(&b->files[i]))) {
+            json_decref(files);
+            json_decref(args);
+            return error_set(err, ERROR_SYNTAX, "rename the file", "the script's name %s is not UTF-8", b->files[i].name);
+        }
     json_t *options = b->options ? json_incref(b->options) : json_object();
     json_t *request = json_pack("{s:s,s:o,s:o,s:o}", "verb", verb, "files", files, "options", options, "args", args);
     struct buffer body = { 0 };

@@ -157,7 +157,10 @@ static json_t *read_text(struct reader *in, struct error *err)
     if (!bytes || !in->ok)
         return fail(err, ERROR_TRUNCATED, "text is cut off");
     json_t *text = json_stringn((const char *)bytes, size);
-    return text ? text : fail(err, ERROR_SYNTAX, "text is not UTF-8");
+    if (!text)
+        error_set(err, ERROR_SYNTAX, "escapes above \\127 must make up whole characters",
+                  "the script's answer holds text that is not UTF-8");
+    return text;
 }
 
 static json_t *read_list(struct reader *in, int depth, struct error *err)

@@ -83,27 +83,11 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
     return NULL;
 }
 
-/* A text of an error as JSON: one that was cut inside a character, or quotes a script's bytes, is shown in ASCII. */
-static json_t *text_of(const char *text)
-{
-    json_t *value = json_string(text);
-    char ascii[sizeof((struct error *)0)->message];
-    size_t size = 0;
-
-    if (value)
-        return value;
-    for (; text[size] && size + 1 < sizeof ascii; size++)
-        ascii[size] = (unsigned char)text[size] < 0x80 ? text[size] : '?';
-    ascii[size] = 0;
-    return json_string(ascii);
-}
-
 static bool answer(struct serving *w, json_t *result, const struct error *fault, struct error *err)
 {
-    json_t *line =
-        result ? json_pack("{s:I, s:o}", "id", w->id, "result", result)
-               : json_pack("{s:I, s:{s:s, s:o, s:o, s:o}}", "id", w->id, "error", "code", error_name(fault->code), "place",
-                           text_of(fault->place), "message", text_of(fault->message), "hint", text_of(fault->hint));
+    json_t *line = result ? json_pack("{s:I, s:o}", "id", w->id, "result", result)
+                          : json_pack("{s:I, s:{s:s, s:s, s:s, s:s}}", "id", w->id, "error", "code", error_name(fault->code),
+                                      "place", fault->place, "message", fault->message, "hint", fault->hint);
     bool ok = frame_write(w->out, line, NULL, 0, err);
 
     json_decref(line);
