@@ -67,10 +67,13 @@ static void add_subtree(struct merkle *tree, struct hash root, size_t height)
     tree->left[height] = root;
 }
 
+/* Leaves hashed together at most: the more, the fuller the vectors of the levels above. */
+enum { PART_HEIGHT = 10, PART = 1 << PART_HEIGHT };
+
 /* The root of a whole subtree: its leaves at once, then level by level, in place. */
 static struct hash hash_subtree(const uint8_t *bytes, size_t height)
 {
-    struct hash level[MERKLE_TILE];
+    struct hash level[PART];
 
     hash_many("rondo/leaf", bytes, MERKLE_LEAF, (size_t)1 << height, level);
     for (size_t count = (size_t)1 << height >> 1; count > 0; count /= 2)
@@ -78,16 +81,15 @@ static struct hash hash_subtree(const uint8_t *bytes, size_t height)
     return level[0];
 }
 
-/* As many whole tiles as there are, then ever smaller subtrees: the tensors of adapters are shorter than a tile. */
+/* As many whole parts as there are, then ever smaller subtrees: the tensors of adapters are shorter than a tile. */
 static struct hash hash_alone(const uint8_t *from, size_t size)
 {
-    enum { TILE_HEIGHT = 8, LEAST_HEIGHT = 2 };
+    enum { LEAST_HEIGHT = 2 };
     struct merkle tree;
     size_t at = 0;
 
-    _Static_assert(MERKLE_TILE == 1 << TILE_HEIGHT, "a tile is a whole subtree");
     merkle_start(&tree);
-    for (size_t height = TILE_HEIGHT; height >= LEAST_HEIGHT; height--)
+    for (size_t height = PART_HEIGHT; height >= LEAST_HEIGHT; height--)
         for (; (size - at) / MERKLE_LEAF >= (size_t)1 << height; at += (size_t)MERKLE_LEAF << height) {
             add_subtree(&tree, hash_subtree(from + at, height), height);
             tree.leaves += (uint64_t)1 << height;
@@ -99,93 +101,89 @@ static struct hash hash_alone(const uint8_t *from, size_t size)
 
 /* --- two threads -------------------------------------------------------------------------------------------------------- */
 
-enum {
-    TILE_BYTES = MERKLE_TILE * MERKLE_LEAF,
-    WORTH_A_THREAD = 16 * TILE_BYTES,
-    RUN = 4 /* tiles taken at once: in memory one follows another, and is fetched while the one before is hashed */
-};
+enum { PART_BYTES = PART * MERKLE_LEAF, WORTH_A_THREAD = 4 * PART_BYTES };
 
-struct tile {
+/* A whole subtree of PART leaves, or the last leaves of an input. */
+struct part {
     const uint8_t *bytes;
     size_t size;
     struct hash root;
 };
 
-struct tiles {
-    struct tile *tile; /* owned */
+struct parts {
+    struct part *part; /* owned */
     size_t count;
     atomic_size_t next;
 };
 
-static void *hash_tiles(void *context)
+static void *hash_parts(void *context)
 {
-    struct tiles *t = context;
+    struct parts *p = context;
 
-    for (size_t at; (at = atomic_fetch_add(&t->next, RUN)) < t->count;)
-        for (size_t i = at; i < t->count && i < at + RUN; i++)
-            t->tile[i].root = hash_alone(t->tile[i].bytes, t->tile[i].size);
+    for (size_t i; (i = atomic_fetch_add(&p->next, 1)) < p->count;)
+        p->part[i].root = hash_alone(p->part[i].bytes, p->part[i].size);
     return NULL;
 }
 
-static size_t tile_count(size_t size)
+static size_t part_count(size_t size)
 {
-    return size == 0 ? 1 : (size - 1) / TILE_BYTES + 1;
+    return size == 0 ? 1 : (size - 1) / PART_BYTES + 1;
 }
 
-static void cut(const struct merkle_part *parts, size_t count, struct tiles *t)
+static void cut(const struct merkle_input *inputs, size_t count, struct parts *p)
 {
     for (size_t i = 0; i < count; i++) {
-        const uint8_t *from = parts[i].bytes;
+        const uint8_t *from = inputs[i].bytes;
 
-        for (size_t at = 0, tiles = tile_count(parts[i].size); tiles > 0; tiles--, at += TILE_BYTES)
-            t->tile[t->count++] = (struct tile){ .bytes = from + at, .size = tiles > 1 ? TILE_BYTES : parts[i].size - at };
+        for (size_t at = 0, left = part_count(inputs[i].size); left > 0; left--, at += PART_BYTES)
+            p->part[p->count++] = (struct part){ .bytes = from + at, .size = left > 1 ? PART_BYTES : inputs[i].size - at };
     }
 }
 
-/* The tree over the roots of tiles has the shape of the tree over leaves: a whole tile never straddles a split. */
-static void join(const struct merkle_part *parts, size_t count, const struct tile *tile, struct hash *roots)
+/* The tree over the roots of parts has the shape of the tree over leaves: a whole part never straddles a split. */
+static void join(const struct merkle_input *inputs, size_t count, const struct part *part, struct hash *roots)
 {
     for (size_t i = 0; i < count; i++) {
         struct merkle tree;
 
         merkle_start(&tree);
-        for (size_t tiles = tile_count(parts[i].size); tiles > 0; tiles--)
-            merkle_add_hash(&tree, tile++->root);
+        for (size_t left = part_count(inputs[i].size); left > 0; left--)
+            merkle_add_hash(&tree, part++->root);
         roots[i] = merkle_root(&tree);
     }
 }
 
-void merkle_of_many(const struct merkle_part *parts, size_t count, struct hash *roots)
+void merkle_of_many(const struct merkle_input *inputs, size_t count, struct hash *roots)
 {
-    struct tiles t = { 0 };
-    size_t tiles = 0, size = 0;
+    struct parts p = { 0 };
+    size_t parts = 0, size = 0;
     pthread_t helper;
 
     for (size_t i = 0; i < count; i++)
-        tiles += tile_count(parts[i].size), size += parts[i].size;
+        parts += part_count(inputs[i].size), size += inputs[i].size;
     if (size >= WORTH_A_THREAD)
-        t.tile = malloc(tiles * sizeof *t.tile);
-    if (!t.tile) { /* small, or no memory: one after another needs none */
+        p.part = malloc(parts * sizeof *p.part);
+    if (!p.part) { /* small, or no memory: one after another needs none */
         for (size_t i = 0; i < count; i++)
-            roots[i] = hash_alone(parts[i].bytes, parts[i].size);
+            roots[i] = hash_alone(inputs[i].bytes, inputs[i].size);
         return;
     }
-    cut(parts, count, &t);
+    cut(inputs, count, &p);
 
-    const bool helped = pthread_create(&helper, NULL, hash_tiles, &t) == 0;
+    const bool helped = pthread_create(&helper, NULL, hash_parts, &p) == 0;
 
-    hash_tiles(&t);
+    hash_parts(&p);
     if (helped)
         pthread_join(helper, NULL);
-    join(parts, count, t.tile, roots);
-    free(t.tile);
+    join(inputs, count, p.part, roots);
+    free(p.part);
 }
 
 struct hash merkle_of(const void *bytes, size_t size)
 {
     struct hash root;
 
-    merkle_of_many(&(struct merkle_part){ bytes, size }, 1, &root);
+    merkle_of_many(&(struct merkle_input){ bytes, size }, 1, &root);
     return root;
 }
 

@@ -52,13 +52,13 @@ struct hash merkle_root(const struct merkle *tree);
 /* The root over `size` bytes in memory: start, add all, root. */
 struct hash merkle_of(const void *bytes, size_t size);
 
-struct merkle_part {
+struct merkle_input {
     const void *bytes; /* borrowed */
     size_t size;
 };
 
-/* roots[i] = merkle_of(part i). Tiles do not depend on one another: where there is enough of them, a second thread takes its share. */
-void merkle_of_many(const struct merkle_part *parts, size_t count, struct hash *roots);
+/* roots[i] = merkle_of(input i). Subtrees do not depend on one another: where there is enough of them, a second thread takes its share. */
+void merkle_of_many(const struct merkle_input *inputs, size_t count, struct hash *roots);
 
 /* A proof that leaf number `leaf` belongs to these bytes. The leaf must exist. O(size) hashing. */
 struct merkle_proof merkle_prove(const void *bytes, size_t size, uint64_t leaf);

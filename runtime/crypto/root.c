@@ -78,7 +78,7 @@ static bool check_order(const struct named_tensor *tensors, size_t i, struct err
 
 bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash *out, struct error *err)
 {
-    struct merkle_part *parts = calloc(count + 1, sizeof *parts);
+    struct merkle_input *parts = calloc(count + 1, sizeof *parts);
     struct hash *roots = calloc(count + 1, sizeof *roots);
     struct merkle tree;
     bool ok = (parts && roots) || error_set(err, ERROR_MEMORY, NULL, "no memory for the roots of %zu tensors", count);
@@ -89,7 +89,7 @@ bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash
         ok = check_order(tensors, i, err) && (named_tensor_size(&tensors[i], &elements, &size) ||
                                               error_set(err, ERROR_LIMIT, NULL, "tensor \"%s\" is too large", tensors[i].name));
         if (ok)
-            parts[i] = (struct merkle_part){ tensors[i].bytes, (size_t)size };
+            parts[i] = (struct merkle_input){ tensors[i].bytes, (size_t)size };
     }
     if (ok) {
         merkle_of_many(parts, count, roots);

@@ -105,11 +105,11 @@ static void proof_from_outside_with_wrong_numbers_is_refused(void **state)
 
 static void parts_large_enough_for_two_threads_have_the_roots_of_one(void **state)
 {
-    enum { LARGE = 5000 * MERKLE_LEAF + 77 };
+    enum { LARGE = 9000 * MERKLE_LEAF + 77 };
     static const unsigned char seed[randombytes_SEEDBYTES] = "merkle_test";
     uint8_t *bytes = malloc(LARGE);
-    const struct merkle_part parts[] = {
-        { bytes, LARGE }, { NULL, 0 }, { bytes + 5, 1 }, { bytes, 256 * MERKLE_LEAF }, { bytes + 3, 700 * MERKLE_LEAF + 1 },
+    const struct merkle_input parts[] = {
+        { bytes, LARGE }, { NULL, 0 }, { bytes + 5, 1 }, { bytes, 1024 * MERKLE_LEAF }, { bytes + 3, 1700 * MERKLE_LEAF + 1 },
     };
     enum { PARTS = sizeof parts / sizeof *parts };
     struct hash roots[PARTS];
