@@ -1,4 +1,5 @@
-/* Payload and step log of every accepted contribution, and a replay of some. */
+/* Payload and step log of every accepted contribution of a round that trained, and a replay of some. A skip folds and pays nothing; a
+ * forced one has no plan to check against. */
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,8 @@ static struct accepted *accepted_of(struct audit *u, size_t *count)
         json_t *each;
         size_t index;
 
+        if (!value_is(archive_record(&u->a, round), "kind", "train"))
+            continue;
         json_array_foreach(json_object_get(archive_record(&u->a, round), "contributions"), index, each)
         {
             if (!value_is(each, "code", "ok"))

@@ -138,7 +138,7 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
 {
     const json_t *record = archive_record(a, round);
     json_t *list = json_array(), *each, *fold = json_null();
-    bool match = true, found = false;
+    bool match = true, found = false, planned = json_is_object(json_object_get(record, "plan"));
     size_t index;
 
     if (!record || round < 1) {
@@ -150,8 +150,15 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
     {
         json_t *one;
 
-        if (!(did ? value_is(each, "did", did) : value_is(each, "code", "ok")))
+        if (!(did ? value_is(each, "did", did) : value_is(each, "code", "ok") && planned))
             continue;
+        if (!planned) {
+            json_decref(list);
+            error_set(err, ERROR_REFUSED, "nothing of a skip is folded or paid",
+                      "round %lld was skipped (%s): its record names no plan to recompute by", (long long)round,
+                      document_text(record, "reason"));
+            return NULL;
+        }
         found = true;
         one = replay_one(a, round, each, progress, context, err);
         if (!one) {
