@@ -69,8 +69,8 @@ static void print_result(const struct invocation *in, const json_t *result)
     printf("recomputed %lld, equal bit for bit %lld\n", (long long)json_integer_value(json_object_get(replay, "checked")),
            (long long)json_integer_value(json_object_get(replay, "matched")));
     printf("adapter: %s\n", json_string_value(json_object_get(result, "adapter")));
-    printf("\nNext:\n  rondo replay %s 1 --home %s\n  rondo audit %s --home %s\n  rondo why %s DID --home %s\n", run, in->home,
-           run, in->home, run, in->home);
+    printf("\nNext:\n  rondo replay %s 1 --home %s\n  rondo audit %s --home %s\n  rondo why %s trainer-1 --home %s\n", run,
+           in->home, run, in->home, run, in->home);
 }
 
 static int local_main(struct invocation *in)

@@ -208,8 +208,9 @@ static int create_main(struct invocation *in)
     }
     printf("%s\n", word(result, "run"));
     if (!in->quiet)
-        fprintf(stderr, "%s %s in escrow for %.0f rounds. Next: rondo sponsor %s --ledger %s\n", word(result, "escrowed"),
-                word(result, "asset"), part(result, "rounds"), word(result, "run"), options.ledger);
+        fprintf(stderr, "%s %s in escrow for %.0f rounds. Next: rondo sponsor %s --home %s --ledger %s\n",
+                word(result, "escrowed"), word(result, "asset"), part(result, "rounds"), word(result, "run"), in->home,
+                options.ledger);
     json_decref(result);
     return EXIT_OK;
 }

@@ -121,8 +121,11 @@ void local_show(struct local *l)
     for (size_t i = 2; i < l->count; i++) {
         struct local_process *p = &l->processes[i];
 
-        if (strncmp(p->name, "trainer", 7) == 0)
-            fprintf(stderr, " %s %lld/%lld", p->phase[0] ? p->phase : "starting", (long long)p->step, (long long)p->steps);
+        if (strncmp(p->name, "trainer", 7) != 0)
+            continue;
+        fprintf(stderr, " %s", p->phase[0] ? p->phase : "starting");
+        if (strcmp(p->phase, "training") == 0 && p->steps)
+            fprintf(stderr, " %lld/%lld", (long long)p->step, (long long)p->steps);
     }
     fflush(stderr);
     l->bar = true;

@@ -247,7 +247,9 @@ json_t *why_of(struct archive *a, struct books *books, const char *did, struct e
     q.last = archive_record(a, (int64_t)json_array_size(a->finals) - 1);
     if (!q.role) {
         json_decref(rounds);
-        error_set(err, ERROR_UNKNOWN, "rondo run show lists who takes part", "no record of this run names %s", did);
+        error_set(err, ERROR_UNKNOWN,
+                  "rondo run show lists who takes part; a name is of a node in this home, elsewhere give its DID",
+                  "no record of this run names %s", did);
         return NULL;
     }
     for (q.round = 1; q.round <= (int64_t)a->course.spec.rounds; q.round++) {
