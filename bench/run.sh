@@ -58,5 +58,18 @@ fi
 
 status=0
 build/rondo bench "$@" || status=$?
+# How exact the functions are is a program of its own, for its need of MPFR.
+case " $* " in
+*" functions "*) exact=1 ;;
+*" aggregate "* | *" codec "* | *" decode "* | *" gemm "* | *" hash "* | *" step "*) exact=0 ;;
+*) exact=1 ;;
+esac
+case " $* " in *" --json "*) json=--json ;; *) json= ;; esac
+if [ "$exact" = 1 ] && [ -x build/bench/functions ]; then
+    # shellcheck disable=SC2086
+    build/bench/functions $json || status=$?
+elif [ "$exact" = 1 ]; then
+    echo "bench: without the errors of the functions: build/bench/functions was not built (libmpfr-dev is missing?)" >&2
+fi
 [ -z "$absent" ] || echo "${absent#?}" >&2
 exit "$status"

@@ -10,6 +10,7 @@
 
 bool bench_aggregate(struct measure *m, struct error *err);
 bool bench_codec(struct measure *m, struct error *err);
+bool bench_functions(struct measure *m, struct error *err);
 bool bench_gemm(struct measure *m, struct error *err);
 bool bench_hash(struct measure *m, struct error *err);
 bool bench_step(struct measure *m, struct error *err);

@@ -12,6 +12,7 @@ static const struct {
 } parts[] = {
     { "aggregate", bench_aggregate },
     { "codec", bench_codec },
+    { "functions", bench_functions },
     { "gemm", bench_gemm },
     { "hash", bench_hash },
     { "step", bench_step },
@@ -64,12 +65,13 @@ const struct command command_bench = {
     "[PART...]",
     "measure the fast parts against the best peers on this machine, side by side",
     "rondo bench codec hash\nrondo bench hash --json --pairs 9",
-    "Parts: codec (bytes read a second against memcpy), hash (BLAKE2b and the state root against libsodium), aggregate (rules "
-    "over eight contributions against plain C). Without a part, "
-    "all. Each row is "
-    "the median of interleaved pairs; with --json one object a line. A peer that is not installed is said to be absent: sh "
-    "bench/run.sh "
-    "installs the peers and runs all.",
+    "Parts: aggregate (rules over eight contributions, against plain C), codec (bytes read a second, against memcpy), functions "
+    "(exp, tanh, "
+    "..., against the C library), gemm (products at the shapes of SmolLM2-135M, against OpenBLAS), hash (state root and leaves, "
+    "against "
+    "libsodium), step (a training step, against PyTorch). Without a part, all. Each row is the median of interleaved pairs; with "
+    "--json one "
+    "object a line. A peer that is not installed is said to be absent: sh bench/run.sh installs the peers and runs all.",
     options,
     bench_main,
 };
