@@ -77,7 +77,7 @@ bool shape_infer_rope(struct shape_request *s)
     if (graph_axis_find(s->y, s->axes[0].name) >= 0)
         return shape_fail(s, ERROR_SHAPE, NULL, "position %s holds the rotated axis", SHOW(s, s->y));
     const int64_t width = k[0] ? k[0] : (int64_t)s->axes[0].size;
-    if (width < 0 || width % 2 || (uint64_t)width > s->axes[0].size)
+    if (width < 0 || width % 2 || width > ROPE_WIDTH_MAX || (uint64_t)width > s->axes[0].size)
         return shape_fail(s, ERROR_RANGE, NULL, "a width of %lld in %s", (long long)width, SHOW(s, s->x));
     if (!shape_flag_in(s, "interleaved", k[1]) || !shape_integer_in(s, "scaling", k[2], ROPE_NONE, ROPE_YARN) ||
         !shape_flag_in(s, "inverse", k[3]) || !shape_finite_in(s, "base", v[0], 1))

@@ -5,8 +5,6 @@
 #include "native/kernel/loops.h"
 #include "native/numerics/trig.h"
 
-#define WIDTH_MAX 1024
-
 void rope_frequencies(const struct rope *rope, float *frequencies)
 {
     for (size_t i = 0; i < rope->width / 2; i++) {
@@ -41,13 +39,13 @@ struct job {
     bool inverse;
     const float *x;
     float *out;
-    float frequency[WIDTH_MAX / 2];
+    float frequency[ROPE_WIDTH_MAX / 2];
 };
 
 static void token(void *context, size_t t)
 {
     const struct job *job = context;
-    float sine[WIDTH_MAX / 2], cosine[WIDTH_MAX / 2];
+    float sine[ROPE_WIDTH_MAX / 2], cosine[ROPE_WIDTH_MAX / 2];
     size_t at = t * job->heads * job->dim;
 
     job->loops->rope_angles(job->rope->width / 2, job->position[t], job->frequency, job->inverse, sine, cosine);
@@ -72,7 +70,7 @@ void rope_run(struct pool *pool, const struct rope *rope, size_t tokens, size_t 
                        .x = x,
                        .out = out };
 
-    assert(rope->width <= WIDTH_MAX && rope->width <= dim && rope->width % 2 == 0);
+    assert(rope->width <= ROPE_WIDTH_MAX && rope->width <= dim && rope->width % 2 == 0);
     rope_frequencies(rope, job.frequency);
     pool_run(pool, tokens, token, &job);
 }

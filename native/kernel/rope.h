@@ -22,10 +22,12 @@
 
 #include "native/kernel/pool.h"
 
+#define ROPE_WIDTH_MAX 1024
+
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
 
 struct rope {
-    size_t width; /* even */
+    size_t width; /* even, at most ROPE_WIDTH_MAX */
     float base;
     enum rope_scaling scaling;
     float factor, low_factor, high_factor, original_length; /* low, high: of llama3; of yarn the pairs between which it ramps */

@@ -116,6 +116,25 @@ static void test_products_gather_and_shape_operators_give_named_axes(void **stat
     assert_refused(OPERATOR_TOPK, u, GRAPH_NONE, "n k=6", "topk: 6 of an axis of 5 in [peer=3 n=5]");
 }
 
+/* Working memory of the kernel is as wide as that. */
+static void test_a_rotation_too_wide_is_refused(void **state)
+{
+    (void)state;
+    uint32_t node;
+    const uint32_t x[2] = { input("x", TENSOR_F32, "time=3 dim=1026"), input("position", TENSOR_I32, "time=3") };
+    const struct graph_request r = { .op = OPERATOR_ROPE,
+                                     .inputs = x,
+                                     .input_count = 2,
+                                     .axes = &(struct graph_word){ "dim", 0 },
+                                     .axes_count = 1,
+                                     .numbers = (double[]){ 10000, 0, 0, 0, 0 },
+                                     .numbers_count = 5,
+                                     .integers = (int64_t[]){ 0, 0, ROPE_NONE, 0 },
+                                     .integers_count = 4 };
+    assert_false(graph_add(g, &r, &node, &err));
+    assert_string_equal(err.message, "rope: a width of 1026 in [time=3 dim=1026]");
+}
+
 static void test_errors_carry_the_line_and_the_lines_of_the_operands(void **state)
 {
     (void)state;
@@ -273,6 +292,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_elementwise_operands_align_by_name, fresh, done),
         cmocka_unit_test_setup_teardown(test_reductions_drop_their_axes, fresh, done),
         cmocka_unit_test_setup_teardown(test_products_gather_and_shape_operators_give_named_axes, fresh, done),
+        cmocka_unit_test_setup_teardown(test_a_rotation_too_wide_is_refused, fresh, done),
         cmocka_unit_test_setup_teardown(test_errors_carry_the_line_and_the_lines_of_the_operands, fresh, done),
         cmocka_unit_test_setup_teardown(test_limits_hold_before_memory_is_taken, fresh, done),
         cmocka_unit_test_setup_teardown(test_wire_round_trip_keeps_bytes_notes_and_hash, fresh, done),
