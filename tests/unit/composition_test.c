@@ -148,7 +148,7 @@ static void test_a_quantile_lies_between_two_sorted_neighbours(void **state)
     static const double numbers[5] = { 0.5, -1, 2, 0.25, 3 }, q[6] = { 0, 0.1, 0.25, 0.5, 0.9, 1 },
                         want[6] = { -1, -0.5, 0.25, 0.5, 2.6, 3 };
     const uint32_t x = table("n=5", numbers, 5);
-    char name[8];
+    char name[16];
     for (int i = 0; i < 6; i++) {
         sprintf(name, "q%d", i);
         output(name, quantile(x, "n", 5, q[i]));

@@ -23,7 +23,7 @@ static void hash_outputs(struct pool *pool, crypto_generichash_state *hash)
 static void hash_site(const struct site *s, bool passes, struct pool *pool, crypto_generichash_state *hash)
 {
     uint32_t gradient[4];
-    char name[8];
+    char name[16];
     output("y", s->y);
     if (passes) {
         if (!graph_backward_from(g, s->y, cotangent(s->y), s->by, wanted(s), gradient, &err))
