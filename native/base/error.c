@@ -99,6 +99,7 @@ const char *error_text(const struct error *err, char *text, size_t size)
 {
     snprintf(text, size, "%s%s%s%s%s%s", err->place, err->place[0] ? ": " : "", err->message, err->hint[0] ? " (" : "", err->hint,
              err->hint[0] ? ")" : "");
+    clean(text);
     return text;
 }
 

@@ -7,7 +7,10 @@
 
 #include "native/base/nearest.h"
 #include "native/kernel/class.h"
+#include "native/text/utf8.h"
 #include "runtime/cli/manual.h"
+
+enum { HOME_LONGEST = 2048 };
 
 const struct option common_options[] = {
     { "help", NULL, "this page" },
@@ -205,20 +208,40 @@ static int read_words(struct invocation *in, int argc, char **argv)
     return -1;
 }
 
+/* Names of files are told in JSON, and a path that was cut would lead elsewhere. */
+static bool home_sound(const char *home, struct error *err)
+{
+    if (strlen(home) > HOME_LONGEST)
+        return error_set(err, ERROR_USAGE, "--home names another", "the data folder's path has more than %d bytes", HOME_LONGEST);
+    return utf8_valid(home, strlen(home), NULL) ||
+           error_set(err, ERROR_USAGE, "--home names another", "the data folder's path %s is not UTF-8", home);
+}
+
+static bool words_sound(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!utf8_valid(argv[i], strlen(argv[i]), NULL)) {
+            fprintf(stderr, "rondo: argument %d is not UTF-8; rename the file or folder\n", i);
+            return false;
+        }
+    return true;
+}
+
 static int read_common(struct invocation *in)
 {
     struct error err = { 0 };
     int64_t threads = sysconf(_SC_NPROCESSORS_ONLN);
     const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    default_home(in);
     if (option_flag(in, "home"))
         snprintf(in->home, sizeof in->home, "%s", option_text(in, "home", NULL));
+    else
+        default_home(in);
     in->json = option_flag(in, "json");
     in->quiet = option_flag(in, "quiet");
     in->color =
         isatty(STDOUT_FILENO) && !(none && none[0]) && !(term && strcmp(term, "dumb") == 0) && !option_flag(in, "no-color");
-    if (!option_integer(in, "threads", 1, 1024, &threads, &err))
+    if (!home_sound(in->home, &err) || !option_integer(in, "threads", 1, 1024, &threads, &err))
         return command_fail(in, &err);
     in->threads = (unsigned)threads;
     if (!kernel_choose(&err))
@@ -300,6 +323,8 @@ int command_main(int argc, char **argv)
 
     if (told >= 0)
         return told;
+    if (!words_sound(argc, argv))
+        return EXIT_USAGE;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         general_help(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_OK;

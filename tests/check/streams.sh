@@ -28,9 +28,15 @@ expect 3 ':1: ?  \[2J ?? *$' script check "$work/bytes.lua"
 expect 3 '"message":"?  \[2J ??"' script check "$work/bytes.lua" --json
 printf 'return { spec = { name = "\\255" } }\n' >"$work/name.lua"
 expect 3 "holds text that is not UTF-8" run check "$work/name.lua"
-name=$(printf '%s/n\377.lua' "$work")
-echo 'return {}' >"$name"
-expect 3 "name n?.* is not UTF-8 (rename the file)" run check "$name"
+name=$(printf '%s/n\377' "$work")
+for command in "run check $name" "run list --home $name --json" "data check $name --json"; do
+    # shellcheck disable=SC2086
+    expect 2 "is not UTF-8" $command
+done
+status=0
+RONDO_HOME=$name "$rondo" run list 2>"$work/err" || status=$?
+[ "$status" -eq 2 ] || fail "RONDO_HOME that is not UTF-8: status $status"
+expect 2 "more than 2048 bytes" run list --home "$(head -c 3000 /dev/zero | tr '\0' /)"
 
 # What lies here is wrong before the ledger is asked.
 start=$(date +%s)
