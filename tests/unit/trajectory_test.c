@@ -1,4 +1,4 @@
-/* Twenty steps of LoRA and ten of full training against PyTorch in binary64 (tools/oracle/trajectory.py): the whole chain of forward pass,
+/* Fifty steps of LoRA and fifty of full training against PyTorch in binary64 (tools/oracle/trajectory.py): the whole chain of forward pass,
  * backward rules, clipping and AdamW, with numbers that nobody here computed. */
 #include <math.h>
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static void follow(const char *name, int rank)
     }
     FIXTURE_OK(training_new(&t, f.session, values, 1, &err), &err);
     steps = json_object_get(golden, name);
-    assert_true(json_array_size(steps) >= 10);
+    assert_int_equal(json_array_size(steps), 50);
     json_array_foreach(steps, index, step)
     {
         struct batch b = batch_make(&arrays, (uint32_t)index);

@@ -133,7 +133,7 @@ def train(w, trained, steps):
 
 
 base = make_weights()
-golden = {"lora": train(base, make_adapters(), 20), "full": train({}, base, 10)}
+golden = {"lora": train(base, make_adapters(), 50), "full": train({}, base, 50)}
 path = os.path.join(os.path.dirname(__file__), "../../tests/golden/trajectory.json")
 with open(path, "w") as out:
     json.dump(golden, out, indent=1)
