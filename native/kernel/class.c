@@ -126,7 +126,11 @@ bool kernel_self_test(struct pool *pool, bool full, struct error *err)
 
 bool kernel_start(struct error *err)
 {
+#ifdef RONDO_FREE_ORDER /* a measuring build (CMakeLists.txt): its bits are nobody's */
+    return kernel_choose(err);
+#else
     return kernel_choose(err) && kernel_arithmetic(err) && kernel_self_test(NULL, false, err);
+#endif
 }
 
 const char *kernel_class_name(void)
