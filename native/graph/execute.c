@@ -19,6 +19,8 @@ struct executor {
     void **data; /* per node of the compact graph */
     graph_trace trace;
     void *trace_context;
+    uint32_t *finite; /* outputs that must be */
+    size_t finite_count;
     graph_tiles tiles;
     void *tiles_context;
     struct graph_hash *hashes; /* room for those of the largest value */
@@ -105,6 +107,10 @@ struct executor *executor_new(const struct graph *g, const struct executor_optio
     ex->pool = o->pool;
     ex->trace = o->trace;
     ex->trace_context = o->trace_context;
+    ex->finite = o->finite_count ? malloc(o->finite_count * sizeof *ex->finite) : NULL;
+    for (size_t i = 0; ex->finite && i < o->finite_count; i++)
+        if (o->finite[i] < g->output_count)
+            ex->finite[ex->finite_count++] = o->finite[i];
     ex->tiles = o->tiles;
     ex->tiles_context = o->tiles_context;
     ex->profile = o->profile;
@@ -136,6 +142,7 @@ void executor_free(struct executor *ex)
     free(ex->fixed);
     free(ex->data);
     free(ex->hashes);
+    free(ex->finite);
     free(ex->original);
     plan_free(&ex->plan);
     free(ex);
@@ -239,6 +246,21 @@ static void step_profiled(const struct executor *ex, const struct plan_step *s, 
     ex->profile(ex->profile_context, &pass);
 }
 
+/* The outputs that step t made and that must be finite. */
+static bool step_finite(const struct executor *ex, uint32_t t, void *const *outputs, struct error *err)
+{
+    const struct plan *p = &ex->plan;
+    uint64_t at;
+    for (size_t i = 0; i < ex->finite_count; i++) {
+        const struct graph_output *o = &p->g->outputs[ex->finite[i]];
+        const struct graph_node *n = &p->g->nodes[o->node];
+        if (p->storage[o->node] == STORAGE_OUTPUT && p->first[o->node] == t && n->type == TENSOR_F32 &&
+            !tensor_finite_f32(outputs[p->written[o->node]], n->values, &at))
+            return error_set(err, ERROR_NON_FINITE, NULL, "the %s is not finite", p->g->names[o->name]);
+    }
+    return true;
+}
+
 bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
                   struct error *err)
 {
@@ -248,6 +270,8 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
     for (uint32_t t = 0; t < p->step_count; t++) {
         const double began = ex->profile ? seconds_now() : 0;
         if (!step_run(ex, &p->steps[t], random, err))
+            return false;
+        if (ex->finite_count && !step_finite(ex, t, outputs, err))
             return false;
         if (ex->profile)
             step_profiled(ex, &p->steps[t], began);

@@ -35,6 +35,8 @@ struct executor_options {
     uint64_t memory;                      /* bytes of the arena at most; 0: no limit */
     const struct executor_alias *aliases; /* copied */
     size_t alias_count;
+    const uint32_t *finite; /* outputs of f32: a run ends with non_finite as soon as one of them is not; copied */
+    size_t finite_count;
     /* How the data of each bound node is stored (enum tensor_type, one for each of g->bound; NULL: as the graph says). f16, bf16, q8_0,
      * q4_0 and q4_1 are read while they are used, never as a whole; executor_may_store tells of which nodes. */
     const uint8_t *stored;
@@ -57,12 +59,12 @@ struct executor_random {
 bool executor_may_store(const struct graph *g, uint32_t bound, enum tensor_type type);
 
 /* g may be freed afterwards. Errors: limit (the plan needs more than `memory`), memory, range (an alias that names nothing),
- * unsupported (an operator that this executor has not got). */
+ * unsupported (an operator that this executor has not got, or a way of storing that an operator does not take). */
 struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err);
 void executor_free(struct executor *ex);
 
 /* `random` may be NULL when the graph draws nothing. Errors: range (an index outside its axis), missing (a needed input or an output
- * is NULL, or the seed). Inputs must not overlap outputs, but for declared aliases. After an error outputs hold anything. */
+ * is NULL, or the seed), non_finite (an output that must be finite). Inputs must not overlap outputs, but for declared aliases. After an error outputs hold anything. */
 bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
                   struct error *err);
 

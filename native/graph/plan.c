@@ -334,7 +334,8 @@ static bool stored_good(struct plan *p, const struct executor_options *o, struct
     for (uint32_t i = 0; o->stored && i < p->g->bound_count; i++) {
         const enum tensor_type type = (enum tensor_type)o->stored[i];
         if (!executor_may_store(p->g, i, type))
-            return error_set(err, ERROR_UNSUPPORTED, "convert it to f32 first", "input \"%s\" as %s, which an operator that reads it does not take",
+            return error_set(err, ERROR_UNSUPPORTED, "convert it to f32 first",
+                             "input \"%s\" as %s, which an operator that reads it does not take",
                              p->g->names[p->g->nodes[p->g->bound[i]].name], tensor_type_name(type));
         p->stored[p->g->bound[i]] = o->stored[i];
     }

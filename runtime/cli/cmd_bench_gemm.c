@@ -151,14 +151,15 @@ static bool product_compared(struct contest *c, size_t linear, size_t rows, int 
         snprintf((i ? &c->theirs : &c->ours)->request, sizeof c->ours.request, "%d %zu %zu %zu %zu", p.form, p.m, p.n, p.k,
                  p.times);
 
-    struct measure_row row =
-        measure_run(c->m, &(struct measure_contest){ .name = name,
-                                                     .unit = "GFLOP/s",
-                                                     .peer = c->theirs.name,
-                                                     .ours = { stepper_step, &c->ours, work * (double)p.times },
-                                                     .theirs = { stepper_step, &c->theirs, work * (double)p.times },
-                                                     .limit = c->limit,
-                                                     .least = 1e-6 });
+    struct measure_row row = measure_run(
+        c->m,
+        &(struct measure_contest){ .name = name,
+                                   .unit = "GFLOP/s",
+                                   .peer = c->theirs.name,
+                                   .ours = { stepper_step, &c->ours, work * (double)p.times, c->threads, &c->ours.cpu },
+                                   .theirs = { stepper_step, &c->theirs, work * (double)p.times, c->threads, &c->theirs.cpu },
+                                   .limit = c->limit,
+                                   .least = 1e-6 });
 
     if (c->ours.failed || c->theirs.failed)
         return error_set(err, ERROR_MISSING, NULL, "%s: a process ended before its product", name);

@@ -111,6 +111,7 @@ static void torch_absent(struct measure *m, const char *name)
 struct pair {
     const char *name, *unit, *peer;
     struct stepper *ours, *theirs;
+    unsigned our_threads, their_threads;
     double tokens, limit; /* limit: tokens a second */
     bool times;           /* the row is one of seconds, not of rates */
 };
@@ -120,13 +121,14 @@ static bool pair_run(struct measure *m, const struct pair *p, struct error *err)
 {
     struct measure_row row;
 
-    row = measure_run(m, &(struct measure_contest){ .name = p->name,
-                                                    .unit = p->unit,
-                                                    .peer = p->peer,
-                                                    .ours = { stepper_step, p->ours, p->tokens },
-                                                    .theirs = { stepper_step, p->theirs, p->tokens },
-                                                    .limit = p->limit,
-                                                    .least = 1e-6 });
+    row = measure_run(
+        m, &(struct measure_contest){ .name = p->name,
+                                      .unit = p->unit,
+                                      .peer = p->peer,
+                                      .ours = { stepper_step, p->ours, p->tokens, p->our_threads, &p->ours->cpu },
+                                      .theirs = { stepper_step, p->theirs, p->tokens, p->their_threads, &p->theirs->cpu },
+                                      .limit = p->limit,
+                                      .least = 1e-6 });
     if (p->ours->failed || p->theirs->failed)
         return error_set(err, ERROR_MISSING, NULL, "%s: a process ended before its step", p->name);
     if (p->times) {
@@ -183,6 +185,8 @@ static bool against_torch(struct measure *m, const char *program, const char *sh
                                   .peer = theirs.name,
                                   .ours = &ours,
                                   .theirs = &theirs,
+                                  .our_threads = m->in->threads,
+                                  .their_threads = m->in->threads,
                                   .tokens = (double)shape->rows * shape->time,
                                   .limit = shape->trained == 1 ? arithmetic * 1e9 / operations * shape->rows * shape->time : 0 },
                   err);
@@ -215,6 +219,8 @@ static bool against_ourselves(struct measure *m, const struct pair *pair, const 
     p.ours = &ours;
     p.theirs = &theirs;
     p.tokens = 1024;
+    p.our_threads = threads;
+    p.their_threads = other_threads;
     if (!start_ours(&ours, program, shape, threads, err))
         return false;
     if (start_ours(&theirs, other_program, other_shape, other_threads, err)) {

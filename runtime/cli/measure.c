@@ -59,6 +59,8 @@ static double clock_of(const struct measure *m, const struct measure_side *side)
 
     if (!m->cpu)
         return measure_now();
+    if (side->cpu)
+        return *side->cpu / (side->threads ? side->threads : 1);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return ((double)t.tv_sec + (double)t.tv_nsec * 1e-9) / (side->threads ? side->threads : 1);
 }

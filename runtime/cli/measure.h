@@ -32,8 +32,9 @@ enum { MEASURE_PAIRS = 101, MEASURE_NAME = 64 };
 struct measure_side {
     void (*run)(void *context);
     void *context;
-    double work;      /* units done by one call: the rate is work / seconds */
-    unsigned threads; /* that share the work (0: one): of processor time each counts its part, as if they never waited */
+    double work;       /* units done by one call: the rate is work / seconds */
+    unsigned threads;  /* that share the work (0: one): of processor time each counts its part, as if they never waited */
+    const double *cpu; /* processor time of a side that works in another process, growing; NULL: it is this one's */
 };
 
 struct measure_contest {

@@ -76,6 +76,7 @@ void stepper_step(void *stepper)
         answer = answer_of(s);
     s->failed = s->failed || !answer;
     s->seconds = json_number_value(json_object_get(answer, "seconds"));
+    s->cpu += json_number_value(json_object_get(answer, "cpu"));
     s->peak = json_number_value(json_object_get(answer, "peak"));
     json_decref(answer);
 }

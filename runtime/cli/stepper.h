@@ -19,6 +19,7 @@ struct stepper {
     char name[128];       /* as the child calls itself */
     char request[64];     /* the line to ask with; "step" at first */
     double seconds, peak; /* of the last step, and bytes of its greatest resident set */
+    double cpu;           /* processor time of all steps so far */
     bool failed;
 };
 

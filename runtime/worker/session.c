@@ -277,11 +277,15 @@ static uint8_t *stored_types(const struct session *s, const struct graph *g)
 static struct executor *make_executor(struct session *s, const struct graph *g, const uint8_t *stored, struct error *err)
 {
     struct executor_alias *aliases = calloc(g->output_count + 1, sizeof *aliases);
-    size_t count = 0;
+    uint32_t finite[2];
+    size_t count = 0, checked = 0;
 
     for (uint32_t i = 0; i < g->output_count; i++) {
         const char *name = graph_text(g, g->outputs[i].name);
         uint32_t place;
+
+        if (checked < 2 && (strcmp(name, "loss") == 0 || strcmp(name, "norm") == 0))
+            finite[checked++] = i;
 
         if (strncmp(name, "p.", 2) == 0)
             name += 2;
@@ -291,8 +295,14 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
             aliases[count++] = (struct executor_alias){ i, place };
     }
 
-    struct executor *ex = executor_new(
-        g, &(struct executor_options){ .pool = s->pool, .aliases = aliases, .alias_count = count, .stored = stored }, err);
+    struct executor *ex = executor_new(g,
+                                       &(struct executor_options){ .pool = s->pool,
+                                                                   .aliases = aliases,
+                                                                   .alias_count = count,
+                                                                   .finite = finite,
+                                                                   .finite_count = checked,
+                                                                   .stored = stored },
+                                       err);
 
     free(aliases);
     return ex;

@@ -1,8 +1,10 @@
 #include "runtime/worker/training.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/graph/finite.h"
 #include "runtime/worker/bound.h"
 
 bool training_new(struct training *t, struct session *s, float *values, double clip, struct error *err)
@@ -128,6 +130,30 @@ static void fill_fields(const struct training_bound *b, const struct batch *batc
             b->inputs[i] = batch_field(batch, b->fields[i]);
 }
 
+/* Which operator first gave what is not finite, and the parameter before it. Values and states are those before the step, since what is to be
+ * finite is known before they are written. */
+static void explain_fault(const struct training *t, const struct training_bound *b, const struct batch *batch, struct error *err)
+{
+    const struct graph *g = b->step->graph;
+    uint32_t node = finite_first_fault(g, t->session->pool, b->step->stored, b->inputs, &t->random);
+    uint32_t parameter = node == GRAPH_NONE ? GRAPH_NONE : finite_nearest_parameter(g, node);
+    const char *hint = batch->trained ? "lower the learning rate" : "no token of the batch is trained: see rondo data preview";
+    char shape[GRAPH_SHOW], told[sizeof err->message];
+
+    snprintf(told, sizeof told, "%s", err->message);
+    if (node == GRAPH_NONE) {
+        error_set(err, ERROR_NON_FINITE, hint, "%s", told);
+        return;
+    }
+
+    const struct graph_node *n = &g->nodes[node];
+
+    error_set(err, ERROR_NON_FINITE, hint, "%s: %s %s%s%s is the first value that is not%s%s", told, operator_table[n->op].name,
+              graph_show(g, node, shape, sizeof shape), n->note == GRAPH_NONE ? "" : " at ",
+              n->note == GRAPH_NONE ? "" : graph_text(g, n->note), parameter == GRAPH_NONE ? "" : ", after ",
+              parameter == GRAPH_NONE ? "" : graph_text(g, g->nodes[parameter].name));
+}
+
 bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err)
 {
     struct training_bound *b = find_bound(t, batch->rows, batch->time, err);
@@ -139,14 +165,16 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
     fill_fields(b, batch);
     t->lr = (float)lr;
     t->progress = (float)progress;
-    if (!executor_run(b->step->executor, b->inputs, b->outputs, &t->random, err))
+    bool ok = executor_run(b->step->executor, b->inputs, b->outputs, &t->random, err);
+
+    if (!ok && err->code != ERROR_NON_FINITE)
         return false;
-    if (!tensor_finite_f32(&t->loss, 1, &at) || !tensor_finite_f32(&t->norm, 1, &at)) {
-        error_set(err, ERROR_NON_FINITE,
-                  batch->trained ? "lower the learning rate" : "no token of the batch is trained: see rondo data preview",
-                  "the %s is not finite", tensor_finite_f32(&t->loss, 1, &at) ? "gradient's norm" : "loss");
+    if (!ok)
+        explain_fault(t, b, batch, err);
+    else if (!tensor_finite_f32(&t->loss, 1, &at) || !tensor_finite_f32(&t->norm, 1, &at))
+        ok = error_set(err, ERROR_NON_FINITE, NULL, "the loss or the gradient's norm is not finite");
+    if (!ok)
         return error_at(err, "step %llu", (unsigned long long)t->random.step);
-    }
     t->random.step++;
     return true;
 }

@@ -10,6 +10,7 @@
 #include "native/graph/arrange.h"
 #include "native/graph/backward.h"
 #include "native/graph/execute.h"
+#include "native/graph/finite.h"
 #include "native/graph/rewrite.h"
 #include "native/graph/wire.h"
 #include "native/kernel/pool.h"
@@ -295,6 +296,52 @@ static void tiles_tell_where_two_runs_part(void **state)
     }
 }
 
+static void a_run_ends_before_it_writes_where_an_output_is_not_finite_and_the_fault_is_found(void **state)
+{
+    (void)state;
+    uint32_t weight, loss, next, place;
+    const uint32_t x = input("x", TENSOR_F32, "n=50");
+    ok(graph_add(g,
+                 &(struct graph_request){ .op = OPERATOR_PARAMETER,
+                                          .axes = &(struct graph_word){ "n", 50 },
+                                          .axes_count = 1,
+                                          .numbers = (double[]){ 0 },
+                                          .numbers_count = 1,
+                                          .integers = (int64_t[]){ PARAMETER_VECTOR, -1, PARAMETER_PLAIN, 0, PARAMETER_FILL },
+                                          .integers_count = 5,
+                                          .name = "weight" },
+                 &weight, &err));
+    const uint32_t product = over(OPERATOR_MUL, x, weight, ""), root = over(OPERATOR_SQRT, product, GRAPH_NONE, "");
+    loss = over(OPERATOR_SUM, root, GRAPH_NONE, "n");
+    next = over(OPERATOR_SUB, weight, loss, "");
+    ok(graph_output(g, "loss", loss, &err) && graph_output(g, "p.weight", next, &err));
+    assert_int_equal(graph_bound_find(g, "weight", &place), weight);
+    float *values = numbers(50, 3), *weights = numbers(50, 4), before[50], got;
+    for (int i = 0; i < 50; i++) {
+        values[i] = values[i] < 0 ? -values[i] : values[i];
+        weights[i] = weights[i] < 0 ? -weights[i] : weights[i];
+    }
+    weights[17] = -0.5f;
+    memcpy(before, weights, sizeof before);
+    struct executor *ex = executor_new(
+        g,
+        &(struct executor_options){
+            .aliases = &(struct executor_alias){ 1, place }, .alias_count = 1, .finite = (uint32_t[]){ 0 }, .finite_count = 1 },
+        &err);
+    ok(ex != NULL);
+    assert_false(executor_run(ex, (const void *[]){ values, weights }, (void *[]){ &got, weights }, NULL, &err));
+    assert_int_equal(err.code, ERROR_NON_FINITE);
+    assert_memory_equal(before, weights, sizeof before);
+    assert_int_equal(finite_first_fault(g, NULL, NULL, (const void *[]){ values, weights }, NULL), root);
+    assert_int_equal(finite_nearest_parameter(g, root), weight);
+    weights[17] = 0.5f;
+    assert_true(executor_run(ex, (const void *[]){ values, weights }, (void *[]){ &got, weights }, NULL, &err));
+    assert_int_equal(finite_first_fault(g, NULL, NULL, (const void *[]){ values, before }, NULL), root);
+    executor_free(ex);
+    free(values);
+    free(weights);
+}
+
 static void an_internal_operator_is_not_taken_from_the_wire(void **state)
 {
     (void)state;
@@ -322,6 +369,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gradient_that_depends_on_the_log_probabilities_leaves_the_head_whole, fresh, done),
         cmocka_unit_test_setup_teardown(what_is_cheap_and_read_again_much_later_is_computed_again, fresh, done),
         cmocka_unit_test_setup_teardown(tiles_tell_where_two_runs_part, fresh, done),
+        cmocka_unit_test_setup_teardown(a_run_ends_before_it_writes_where_an_output_is_not_finite_and_the_fault_is_found, fresh,
+                                        done),
         cmocka_unit_test_setup_teardown(an_internal_operator_is_not_taken_from_the_wire, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
