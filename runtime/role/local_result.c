@@ -220,17 +220,21 @@ static struct journal *sponsor_journal(const struct archive *a)
     return NULL;
 }
 
-static bool keep_result(struct local *l, struct archive *a, const json_t *result, struct error *err)
+/* An archive reads copies of the journals: the note goes into the sponsor's own. */
+static bool keep_result(struct local *l, const json_t *result, struct error *err)
 {
     char *text = json_dumps(result, JSON_INDENT(1)), path[4400];
     struct hash hash = hash_block(text, strlen(text));
-    struct journal *journal = sponsor_journal(a);
+    struct journal *journal;
     bool ok;
 
     snprintf(path, sizeof path, "%.4000s/result.json", l->options.home);
-    ok = file_write(path, text, strlen(text), 0644, err) &&
-         (!journal || journal_put_note(journal, "result", hash.bytes, sizeof hash.bytes, err));
+    ok = file_write(path, text, strlen(text), 0644, err);
     free(text);
+    snprintf(path, sizeof path, "%.4000s/nodes/sponsor", l->options.home);
+    journal = ok ? journal_open(path, err) : NULL;
+    ok = journal && journal_put_note(journal, "result", hash.bytes, sizeof hash.bytes, err);
+    journal_close(journal);
     return ok;
 }
 
@@ -260,7 +264,7 @@ static json_t *make_result(struct local *l, struct archive *a, struct error *err
     local_say(l, "evaluating, and recomputing round 1");
     result = collect(l, a, err);
     local_clear(l);
-    if (result && !keep_result(l, a, result, err)) {
+    if (result && !keep_result(l, result, err)) {
         json_decref(result);
         result = NULL;
     }
