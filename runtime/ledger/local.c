@@ -120,18 +120,22 @@ static bool genesis_write(const struct ledger_genesis *g, struct buffer *out, st
 {
     json_t *allocations = json_array();
     char account[ADDRESS_TEXT], amount[AMOUNT_TEXT];
-    bool done;
+    unsigned __int128 sum = 0;
+    bool done = true;
 
-    for (size_t i = 0; i < g->allocation_count; i++)
+    for (size_t i = 0; i < g->allocation_count; i++) {
+        done = done && !__builtin_add_overflow(sum, g->allocations[i].amount, &sum);
         json_array_append_new(allocations, json_pack("{s:s, s:s}", "account", address_text(g->allocations[i].account, account),
                                                      "amount", amount_text(g->allocations[i].amount, amount)));
+    }
 
     json_t *json = json_pack("{s:o, s:I, s:I, s:i}", "allocations", allocations, "block_ms", (json_int_t)g->block_ms, "chain",
                              (json_int_t)g->chain, "version", 1);
 
     if (g->test_seed)
         json_object_set_new(json, "test_seed", json_string(g->test_seed));
-    done = schema_check(&genesis_schema, json, err) && canonical_write(json, out, err);
+    done = (done || error_set(err, ERROR_RANGE, NULL, "the allocations add up to more than 2^128")) &&
+           schema_check(&genesis_schema, json, err) && canonical_write(json, out, err);
     json_decref(json);
     return done || error_at(err, "genesis");
 }

@@ -315,6 +315,23 @@ static void another_genesis_is_refused(void **state)
     assert_non_null(w->ledger);
 }
 
+static void a_genesis_of_more_money_than_there_can_be_leaves_the_file_free_for_another(void **state)
+{
+    struct world *w = *state;
+    struct ledger_allocation two[2] = { { w->allocation.account, ~(unsigned __int128)0 }, { account_address(&w->worker), 1 } };
+    struct ledger_genesis other = w->genesis;
+
+    ledger_local_close(w->ledger);
+    w->ledger = NULL;
+    assert_int_equal(unlink(w->path), 0);
+    other.allocations = two;
+    other.allocation_count = 2;
+    assert_null(ledger_local_open(w->path, &other, &w->err));
+    assert_int_equal(w->err.code, ERROR_RANGE);
+    w->ledger = ledger_local_open(w->path, &w->genesis, &w->err);
+    assert_non_null(w->ledger);
+}
+
 static void two_writers_are_refused_and_readers_are_not(void **state)
 {
     struct world *w = *state;
@@ -531,6 +548,7 @@ int main(void)
         T(block_times_never_run_backwards),
         T(entropy_is_fresh_in_every_block_and_the_same_with_a_test_seed),
         T(another_genesis_is_refused),
+        T(a_genesis_of_more_money_than_there_can_be_leaves_the_file_free_for_another),
         T(two_writers_are_refused_and_readers_are_not),
         T(events_are_told_in_pages_that_tear_no_block),
         T(a_block_holds_no_more_events_than_one_answer),
