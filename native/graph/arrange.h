@@ -20,8 +20,9 @@
  * owned by the caller. Weighted sums tell which log-probabilities matter: an element of weight 0 is not read (docs/numerics.md). */
 struct graph *arrange_heads(const struct graph *g, uint32_t **from, struct error *err);
 
-/* Values that are cheap to compute again (elementwise operators, norms) and are read at two far ends of the graph. */
-struct graph *arrange_again(const struct graph *g, uint32_t **from, struct error *err);
+/* Values that are cheap to compute again (elementwise operators, norms) and are read at two far ends of the graph; and, to stay under a
+ * limit of memory, up to `products` products and rotations whose operands are there, the earliest first. */
+struct graph *arrange_again(const struct graph *g, uint32_t products, uint32_t **from, struct error *err);
 
 /* Consumers of each node: those of node i are at[first[i]] ... at[first[i + 1] - 1], ascending. Free both. */
 struct consumers {

@@ -14,11 +14,13 @@ struct again {
     const struct graph *g;
     struct graph *to;
     struct error *err;
-    uint32_t *map;   /* old node: new one */
-    uint32_t *twin;  /* old node: the one computed again, GRAPH_NONE until it is needed */
-    uint32_t *later; /* old node: readings from this node on take the twin; 0: there is none */
-    uint32_t *last;  /* last reading */
-    uint8_t *depth;
+    uint32_t *map;     /* old node: new one */
+    uint32_t *twin;    /* old node: the one computed again, GRAPH_NONE until it is needed */
+    uint32_t *later;   /* old node: readings from this node on take the twin; 0: there is none */
+    uint32_t *last;    /* last reading */
+    uint8_t *depth;    /* of twins that a twin is made from */
+    unsigned down;     /* of the search */
+    uint32_t products; /* that may still be computed again */
     uint8_t *output;
     uint32_t *from;
     uint32_t from_room;
@@ -30,10 +32,16 @@ static bool is_view(unsigned op)
            op == OPERATOR_TRANSPOSE || op == OPERATOR_DETACH;
 }
 
-static bool is_cheap(const struct graph_node *n)
+static bool is_product(const struct graph_node *n)
+{
+    return n->type == TENSOR_F32 &&
+           (n->op == OPERATOR_DOT || n->op == OPERATOR_DOT_ONTO || n->op == OPERATOR_LOW_RANK || n->op == OPERATOR_ROPE);
+}
+
+static bool may_again(const struct again *a, const struct graph_node *n)
 {
     return n->values >= LARGE && (operator_table[n->op].flags & OPERATOR_ELEMENTWISE || n->op == OPERATOR_RMSNORM ||
-                                  n->op == OPERATOR_LAYERNORM || is_view(n->op));
+                                  n->op == OPERATOR_LAYERNORM || is_view(n->op) || (a->products && is_product(n)));
 }
 
 static bool is_bound(const struct graph_node *n)
@@ -41,21 +49,46 @@ static bool is_bound(const struct graph_node *n)
     return operator_table[n->op].flags & OPERATOR_SOURCE && n->op != OPERATOR_UNIFORM && n->op != OPERATOR_NORMAL;
 }
 
-/* Whether the operands of node i are there anyway when it is wanted again. */
-static bool operands_there(const struct again *a, uint32_t i, uint32_t late)
+static bool operands_there(struct again *a, uint32_t i, uint32_t late);
+
+/* Whether node x is there when `late` reads it, or can be computed again for it, which is then noted. */
+static bool is_there(struct again *a, uint32_t x, uint32_t late)
+{
+    const struct graph_node *n = &a->g->nodes[x];
+    if (is_bound(n) || n->values < LARGE || a->last[x] + GAP >= late || a->later[x])
+        return true; /* a small one can stay */
+    /* only products hold what is read nowhere else: the product that an adapter's is added to */
+    if (!a->products || a->output[x] || !may_again(a, n) || a->depth[x] == DEEP)
+        return false;
+    a->depth[x] = DEEP; /* not twice on one way down */
+    if (!operands_there(a, x, late))
+        return false;
+    a->later[x] = late;
+    return true;
+}
+
+static bool operands_there(struct again *a, uint32_t i, uint32_t late)
 {
     const struct graph_node *n = &a->g->nodes[i];
     unsigned depth = 0;
-    for (uint32_t k = 0; k < n->input_count; k++) {
-        const uint32_t x = graph_inputs(a->g, n)[k];
-        if (is_bound(&a->g->nodes[x]) || a->last[x] + GAP >= late)
-            continue;
-        if (!a->later[x])
-            return false;
-        depth = a->depth[x] > depth ? a->depth[x] : depth;
+    if (++a->down > DEEP) {
+        a->down--;
+        return false;
     }
+    bool all = true;
+    for (uint32_t k = 0; all && k < n->input_count; k++) {
+        const uint32_t x = graph_inputs(a->g, n)[k];
+        all = is_there(a, x, late);
+        if (all && a->later[x])
+            depth = a->depth[x] > depth ? a->depth[x] : depth;
+    }
+    a->down--;
+    if (!all || depth + 1 >= DEEP)
+        return false;
     a->depth[i] = (uint8_t)(depth + 1);
-    return depth < DEEP;
+    if (is_product(n) && a->products > 0)
+        a->products--;
+    return true;
 }
 
 static void twins_chosen(struct again *a, const struct consumers *readers)
@@ -66,7 +99,7 @@ static void twins_chosen(struct again *a, const struct consumers *readers)
     }
     for (uint32_t i = 0; i < a->g->node_count; i++) {
         uint32_t before = i, gap = 0, late = 0;
-        if (!is_cheap(&a->g->nodes[i]) || a->output[i])
+        if (!may_again(a, &a->g->nodes[i]) || a->output[i])
             continue;
         for (uint32_t k = readers->first[i]; k < readers->first[i + 1]; k++) {
             if (readers->at[k] - before > gap) {
@@ -146,7 +179,7 @@ static bool all_copied(struct again *a, const struct consumers *readers)
     return ok;
 }
 
-struct graph *arrange_again(const struct graph *g, uint32_t **from, struct error *err)
+struct graph *arrange_again(const struct graph *g, uint32_t products, uint32_t **from, struct error *err)
 {
     const size_t count = g->node_count + 1;
     struct graph_limits limits = g->limits;
@@ -155,6 +188,7 @@ struct graph *arrange_again(const struct graph *g, uint32_t **from, struct error
     struct again a = { .g = g,
                        .to = graph_new(&limits),
                        .err = err,
+                       .products = products,
                        .map = malloc(count * sizeof *a.map),
                        .twin = malloc(count * sizeof *a.twin),
                        .later = calloc(count, sizeof *a.later),

@@ -78,31 +78,81 @@ static bool memory_made(struct executor *ex, struct error *err)
     return !ex->tiles || ex->hashes || error_set(err, ERROR_MEMORY, NULL, "no memory for the hashes of tiles");
 }
 
-/* The graph as it will run. Takes over `g`; origin[i] becomes the node of `g` whose value node i has. */
-static struct graph *arranged(struct graph *g, uint32_t **origin, struct error *err)
+/* Replaces *g by `next`, whose nodes have the values of those of *g in `from`. */
+static bool replaced(struct graph **g, uint32_t **origin, struct graph *next, uint32_t *from)
 {
-    static struct graph *(*const passes[])(const struct graph *g, uint32_t **from, struct error *err) = { arrange_heads,
-                                                                                                          arrange_again };
-    for (size_t k = 0; g && k < sizeof passes / sizeof *passes; k++) {
-        uint32_t *from = NULL;
-        struct graph *next = passes[k](g, &from, err);
-        for (uint32_t i = 0; next && *origin && i < next->node_count; i++)
-            from[i] = from[i] == GRAPH_NONE ? GRAPH_NONE : (*origin)[from[i]];
-        free(*origin);
-        *origin = from;
-        graph_free(g);
-        g = next;
+    for (uint32_t i = 0; next && i < next->node_count; i++)
+        from[i] = from[i] == GRAPH_NONE ? GRAPH_NONE : (*origin)[from[i]];
+    free(*origin);
+    *origin = from;
+    graph_free(*g);
+    *g = next;
+    return next != NULL;
+}
+
+/* The graph as it will run, with up to `products` products computed again; *origin: of each node the one of `g` that has its value. */
+static struct graph *arranged(const struct graph *g, bool plain, uint32_t products, uint32_t **origin, struct error *err)
+{
+    uint32_t *map = malloc((g->node_count + 1) * sizeof *map), *from = NULL;
+    *origin = malloc((g->node_count + 1) * sizeof **origin);
+    if (!map || !*origin)
+        abort();
+    struct graph *at = graph_compact(g, map, err);
+    for (uint32_t i = g->node_count; at && i-- > 0;)
+        if (map[i] != GRAPH_NONE)
+            (*origin)[map[i]] = i;
+    free(map);
+    if (!at || plain)
+        return at;
+    struct graph *next = arrange_heads(at, &from, err);
+    if (!replaced(&at, origin, next, from))
+        return NULL;
+    from = NULL;
+    next = arrange_again(at, products, &from, err);
+    replaced(&at, origin, next, from);
+    return at;
+}
+
+/* Arranges and plans; with an error of code limit the plan needs more memory than the options allow. */
+static bool planned(struct executor *ex, const struct graph *g, const struct executor_options *o, uint32_t products,
+                    struct error *err)
+{
+    plan_free(&ex->plan);
+    ex->plan = (struct plan){ 0 };
+    free(ex->original);
+    ex->original = NULL;
+    error_clear(err);
+    struct graph *at = arranged(g, o->trace != NULL, products, &ex->original, err);
+    return at && plan_make(&ex->plan, at, o, err);
+}
+
+/* As few products computed again as the limit of memory asks for. */
+static bool planned_within(struct executor *ex, const struct graph *g, const struct executor_options *o, struct error *err)
+{
+    if (planned(ex, g, o, 0, err))
+        return true;
+    if (err->code != ERROR_LIMIT || !o->memory || o->trace)
+        return false;
+    uint32_t low = 0, high = g->node_count; /* low does not fit */
+    if (!planned(ex, g, o, high, err))
+        return false;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (planned(ex, g, o, middle, err))
+            high = middle;
+        else
+            low = middle;
     }
-    return g;
+    return planned(ex, g, o, high, err);
 }
 
 struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err)
 {
     static const struct executor_options plain = { 0 };
     const struct executor_options *o = options ? options : &plain;
+    struct error ignored = { 0 };
     struct executor *ex = calloc(1, sizeof *ex);
-    uint32_t *map = malloc((g->node_count + 1) * sizeof *map), *first = malloc((g->node_count + 1) * sizeof *first);
-    if (!ex || !map || !first)
+    if (!ex)
         abort();
     ex->pool = o->pool;
     ex->trace = o->trace;
@@ -115,19 +165,8 @@ struct executor *executor_new(const struct graph *g, const struct executor_optio
     ex->tiles_context = o->tiles_context;
     ex->profile = o->profile;
     ex->profile_context = o->profile_context;
-    struct graph *compact = graph_compact(g, map, err);
-    if (compact) {
-        for (uint32_t i = g->node_count; i-- > 0;)
-            if (map[i] != GRAPH_NONE)
-                first[map[i]] = i;
-        ex->original = first;
-        first = NULL;
-        if (!o->trace)
-            compact = arranged(compact, &ex->original, err);
-    }
-    free(first);
-    free(map);
-    if (compact && plan_make(&ex->plan, compact, o, err) && memory_made(ex, err))
+    err = err ? err : &ignored;
+    if (planned_within(ex, g, o, err) && memory_made(ex, err))
         return ex;
     executor_free(ex);
     return NULL;

@@ -177,6 +177,7 @@ static bool prepared(struct step_load *l, const struct step_load_options *o, str
                                &(struct executor_options){ .pool = l->pool,
                                                            .aliases = aliases,
                                                            .alias_count = count,
+                                                           .memory = o->memory,
                                                            .stored = l->stored,
                                                            .tiles = o->traced ? tiles_counted : NULL,
                                                            .tiles_context = l,

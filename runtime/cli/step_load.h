@@ -13,6 +13,7 @@ struct step_load_options {
     double trained;        /* share of the tokens that the loss counts */
     enum tensor_type base; /* how frozen weights are stored: TENSOR_F32 or TENSOR_Q4_0 */
     bool traced;           /* what each pass leaves is hashed by tiles */
+    uint64_t memory;       /* bytes of the arena at most; 0: no limit */
     unsigned threads;
     executor_profile profile;
     void *profile_context;

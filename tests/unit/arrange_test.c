@@ -342,6 +342,57 @@ static void a_run_ends_before_it_writes_where_an_output_is_not_finite_and_the_fa
     free(weights);
 }
 
+/* Six layers, each a product that the other end of the graph reads again. */
+static void products_built(void)
+{
+    uint32_t x = input("x", TENSOR_F32, "row=256 time=64"), last[6], total = GRAPH_NONE;
+    const uint32_t weight = input("weight", TENSOR_F32, "out=64 time=64"), small = input("small", TENSOR_F32, "time=64");
+    for (int layer = 0; layer < 6; layer++) {
+        const uint32_t y = over(OPERATOR_DOT, x, weight, "time");
+        last[layer] = y;
+        uint32_t sum = over(OPERATOR_SUM, y, GRAPH_NONE, "row out");
+        for (int i = 0; i < 60; i++)
+            sum = over(OPERATOR_SUM, over(OPERATOR_MUL, small, sum, ""), GRAPH_NONE, "time");
+        x = over(OPERATOR_ADD, x, sum, "");
+    }
+    for (int layer = 6; layer-- > 0;) {
+        const uint32_t part = over(OPERATOR_SUM, over(OPERATOR_DOT, last[layer], weight, "out"), GRAPH_NONE, "row");
+        total = total == GRAPH_NONE ? part : over(OPERATOR_ADD, total, part, "");
+    }
+    ok(graph_output(g, "total", total, &err));
+}
+
+static void a_limit_of_memory_is_kept_by_computing_again_or_refused_with_both_numbers(void **state)
+{
+    (void)state;
+    float *x = numbers(256 * 64, 1), *weight = numbers(64 * 64, 2), *small = numbers(64, 3), want[64], got[64];
+    const void *inputs[] = { x, weight, small };
+    uint64_t unlimited, least = 0;
+    products_built();
+    struct executor *ex = executor_new(g, NULL, &err);
+    ok(ex != NULL);
+    ok(executor_run(ex, inputs, (void *[]){ want }, NULL, &err));
+    unlimited = executor_bytes(ex);
+    executor_free(ex);
+    for (uint64_t limit = unlimited; limit > 0; limit -= limit < 40000 ? limit : 40000) {
+        err = (struct error){ 0 };
+        ex = executor_new(g, &(struct executor_options){ .memory = limit }, &err);
+        if (!ex)
+            break;
+        assert_true(executor_bytes(ex) <= limit);
+        least = executor_bytes(ex);
+        ok(executor_run(ex, inputs, (void *[]){ got }, NULL, &err));
+        assert_memory_equal(want, got, sizeof want);
+        executor_free(ex);
+    }
+    assert_int_equal(err.code, ERROR_LIMIT);
+    assert_non_null(strstr(err.message, "bytes, the limit is"));
+    assert_true(least < unlimited * 2 / 3);
+    free(x);
+    free(weight);
+    free(small);
+}
+
 static void an_internal_operator_is_not_taken_from_the_wire(void **state)
 {
     (void)state;
@@ -371,6 +422,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tiles_tell_where_two_runs_part, fresh, done),
         cmocka_unit_test_setup_teardown(a_run_ends_before_it_writes_where_an_output_is_not_finite_and_the_fault_is_found, fresh,
                                         done),
+        cmocka_unit_test_setup_teardown(a_limit_of_memory_is_kept_by_computing_again_or_refused_with_both_numbers, fresh, done),
         cmocka_unit_test_setup_teardown(an_internal_operator_is_not_taken_from_the_wire, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
