@@ -31,7 +31,15 @@ pip_peer() {
     without "$module" "pip cannot install $* (needs a network, or a package index pip knows)"
 }
 
-sh tools/setup.sh
+if ! [ -f /usr/include/mpfr.h ]; then
+    if [ "$(id -u)" = 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libmpfr-dev >&2 ||
+            without mpfr "apt-get cannot install libmpfr-dev"
+    else
+        without mpfr "only root can install it; run: apt-get install libmpfr-dev"
+    fi
+fi
+sh tools/setup.sh >&2
 if [ ! -x "$venv/bin/python" ] && ! python3 -m venv "$venv" >&2; then
     without "torch, transformers, peft, numpy, openblas" "python3 cannot make $venv; apt-get install python3-venv"
 fi
@@ -45,14 +53,6 @@ if [ -x "$venv/bin/python" ]; then
     export RONDO_BENCH_PYTHON
     RONDO_OPENBLAS=$("$venv/bin/python" -c 'import glob, os, scipy_openblas32 as blas
 print(glob.glob(os.path.join(os.path.dirname(blas.__file__), "lib", "*openblas*.so*"))[0])' 2>/dev/null) && export RONDO_OPENBLAS
-fi
-if ! [ -f /usr/include/mpfr.h ]; then
-    if [ "$(id -u)" = 0 ]; then
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libmpfr-dev >&2 ||
-            without mpfr "apt-get cannot install libmpfr-dev"
-    else
-        without mpfr "only root can install it; run: apt-get install libmpfr-dev"
-    fi
 fi
 [ -z "$absent" ] || echo "${absent#?}" >&2
 
