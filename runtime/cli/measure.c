@@ -34,23 +34,6 @@ bool measure_wanted(const struct measure *m, const char *name)
     return strncmp(name, m->only, strlen(m->only)) == 0;
 }
 
-static const char *environment(const char *name, const char *otherwise)
-{
-    const char *value = getenv(name);
-
-    return value && *value ? value : otherwise;
-}
-
-const char *measure_python(void)
-{
-    return environment("RONDO_BENCH_PYTHON", "python3");
-}
-
-const char *measure_openblas(void)
-{
-    return environment("RONDO_OPENBLAS", "libopenblas.so.0");
-}
-
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */
 
 static double clock_of(const struct measure *m, const struct measure_side *side)

@@ -70,11 +70,6 @@ void measure_print(struct measure *m, const struct measure_row *row);
 /* Runs and prints, if it is wanted. */
 void measure_contest(struct measure *m, const struct measure_contest *contest);
 
-/* Where the peers are: bench/run.sh installs them and sets these. A python that may have torch ($RONDO_BENCH_PYTHON, else python3), and the
- * library to open for OpenBLAS ($RONDO_OPENBLAS, else libopenblas.so.0). */
-const char *measure_python(void);
-const char *measure_openblas(void);
-
 /* A row that cannot be measured: why, and what to do about it. */
 void measure_absent(struct measure *m, const char *name, const char *peer, const char *why, const char *install);
 
