@@ -125,6 +125,12 @@ static enum outcome exchange(int fd, const struct buffer *request, struct buffer
     }
 }
 
+/* In the sandbox no script can send these: they are this machine's doing, and say nothing of the script. */
+static bool ended_from_outside(int signal)
+{
+    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGXCPU;
+}
+
 /* Why there is no whole reply. */
 static bool told(enum outcome outcome, int status, struct error *err)
 {
@@ -135,6 +141,9 @@ static bool told(enum outcome outcome, int status, struct error *err)
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
         return error_set(err, ERROR_SCRIPT, "out of memory while it built its graphs, or an attempt to leave the sandbox",
                          "the script's process was stopped at a system call");
+    if (WIFSIGNALED(status) && ended_from_outside(WTERMSIG(status)))
+        return error_set(err, ERROR_FAULT, "is there enough memory? the kernel ends processes when there is none",
+                         "the script's process was ended by signal %d", WTERMSIG(status));
     if (WIFSIGNALED(status))
         return error_set(err, ERROR_SCRIPT, NULL, "the script's process ended by signal %d", WTERMSIG(status));
     return error_set(err, ERROR_FAULT, "does the program answer --script-child?", "the script's process gave no answer");

@@ -196,7 +196,9 @@ static json_t *read_map(struct reader *in, int depth, struct error *err)
         json_decref(key);
         if (!clean) {
             json_decref(map);
-            return item ? fail(err, ERROR_DUPLICATE, "a name twice, or with a zero in it") : NULL;
+            if (item)
+                error_set(err, ERROR_SYNTAX, "leave \\0 out of the keys of tables", "a name in the script's answer holds a zero");
+            return NULL;
         }
     }
     return map;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -444,6 +445,26 @@ static void a_program_that_is_no_child_is_an_error(void **state)
     script_set_free(&set);
 }
 
+/* What a machine does to a process is no refusal of its script: a member would say so in a record. */
+static void a_child_that_this_machine_ended_is_no_fault_of_its_script(void **state)
+{
+    static const char program[] = "#!/bin/sh\nkill -KILL $$\n";
+    (void)state;
+    char path[] = "/tmp/rondo-child-XXXXXX";
+    struct error err = { .code = ERROR_NONE };
+    struct script_set set;
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, program, sizeof program - 1), sizeof program - 1);
+    assert_int_equal(fchmod(fd, 0700), 0);
+    close(fd);
+    read_set(&set, "mean", NULL);
+    assert_null(script_describe(&set.bundle, &(struct script_limits){ .program = path }, &err));
+    assert_int_equal(err.code, ERROR_FAULT);
+    assert_non_null(strstr(err.message, "signal 9"));
+    script_set_free(&set);
+    unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "--script-child"))
@@ -460,6 +481,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_model_that_looks_ahead_or_across_documents_is_found),
         cmocka_unit_test(the_sealed_child_dies_at_any_other_system_call),
         cmocka_unit_test(a_program_that_is_no_child_is_an_error),
+        cmocka_unit_test(a_child_that_this_machine_ended_is_no_fault_of_its_script),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
