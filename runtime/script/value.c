@@ -197,7 +197,8 @@ static json_t *read_map(struct reader *in, int depth, struct error *err)
         if (!clean) {
             json_decref(map);
             if (item)
-                error_set(err, ERROR_SYNTAX, "leave \\0 out of the keys of tables", "a name in the script's answer holds a zero");
+                error_set(err, ERROR_DUPLICATE, "leave \\0 out of the keys of tables",
+                          "a name stands twice in the script's answer, or holds a zero");
             return NULL;
         }
     }
