@@ -4,6 +4,7 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "native/base/scratch.h"
 #include "native/text/rows.h"
 #include "runtime/cli/commands.h"
 #include "runtime/role/bench.h"
@@ -111,19 +112,20 @@ static json_t *sample_run(struct invocation *in, struct archive *a, json_t *job,
 static json_t *sample_model(struct invocation *in, struct archive *a, json_t *job, struct stream *s, struct error *err)
 {
     const char *path = option_text(in, "template", NULL);
-    char pocket[4200], home[4096];
+    char pocket[4200];
+    struct scratch home;
     struct buffer template = { 0 };
     json_t *result = NULL;
 
     if (path && !file_read(path, FILE_MOST, &template, err))
         return NULL;
     buffer_add_u8(&template, 0);
-    if (bench_folder(home, err)) {
-        if (archive_new(a, home, err) &&
+    if (scratch_open(&home, "sample", err)) {
+        if (archive_new(a, home.path, err) &&
             bench_open(a, option_text(in, "model", bench_pocket(pocket)), option_text(in, "adapter", NULL),
                        path ? (const char *)template.bytes : NULL, in->threads, err))
             result = archive_job(a, json_incref(job), told, s, err);
-        bench_remove(home);
+        scratch_close(&home);
     }
     buffer_free(&template);
     return result;

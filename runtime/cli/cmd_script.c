@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "native/base/json.h"
+#include "native/base/scratch.h"
 #include "native/model/source.h"
 #include "runtime/cli/commands.h"
 #include "runtime/role/bench.h"
@@ -242,20 +243,20 @@ static void step_told(void *context, json_t *progress)
 /* A run around the script in a folder of its own, which goes afterwards. */
 static json_t *try_script(struct trial *t, const struct bench_part *part, struct error *err)
 {
-    char home[4096];
+    struct scratch home;
     json_t *run = bench_draft(part, err), *result;
 
     if (!run)
         return NULL;
     t->several = bench_trainers(part->kind) > 1;
-    if (!bench_folder(home, err)) {
+    if (!scratch_open(&home, "try", err)) {
         json_decref(run);
         return NULL;
     }
 
     struct fit_options fit = { .runfile = part->script,
                                .run = run,
-                               .home = home,
+                               .home = home.path,
                                .seed = option_text(t->in, "seed", "try"),
                                .threads = t->in->threads,
                                .trainers = bench_trainers(part->kind),
@@ -263,7 +264,7 @@ static json_t *try_script(struct trial *t, const struct bench_part *part, struct
                                .context = t };
 
     result = fit_run(&fit, err);
-    bench_remove(home);
+    scratch_close(&home);
     json_decref(run);
     return result;
 }

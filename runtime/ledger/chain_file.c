@@ -16,7 +16,6 @@ struct chain_file {
     sqlite3 *db;
     sqlite3_stmt *insert_block, *insert_entry, *select_block;
     int lock;
-    char copy[4096]; /* "": the file itself is open */
 };
 
 static const char layout[] =
@@ -91,42 +90,52 @@ static bool is_kept(const char *path)
     return kept;
 }
 
+static void remove_copy(const char *path)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
+    char name[4200];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+    snprintf(name, sizeof name, "%.*s", (int)(strrchr(path, '/') - path), path);
+    rmdir(name);
+}
+
+/* Takes the log into the copy itself: one open file is all that is left of it. */
+static bool open_copy(struct chain_file *file, const char *path, const char *copy, struct error *err)
+{
+    char log[4200], log_copy[4200];
+
+    snprintf(log, sizeof log, "%s-wal", path);
+    snprintf(log_copy, sizeof log_copy, "%s-wal", copy);
+    if (!file_copy(path, copy, err) || (file_exists(log) && !file_copy(log, log_copy, err)))
+        return false;
+    return (sqlite3_open_v2(copy, &file->db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+            database_distrust(file->db) &&
+            sqlite3_exec(file->db, "PRAGMA journal_mode = DELETE; PRAGMA query_only = 1;", NULL, NULL, NULL) == SQLITE_OK) ||
+           failed(file, err);
+}
+
 /* SQLite writes beside a file that it only reads, to share what its log holds. What nobody keeps is read from a copy: evidence stays as it
- * is, and may lie where nothing can be written. */
+ * is, and may lie where nothing can be written. The copy has no name any more once it is open: however the process ends, nothing stays. */
 static bool open_to_read(struct chain_file *file, const char *path, struct error *err)
 {
     const char *parent = getenv("TMPDIR");
-    char log[4200], log_copy[4200];
+    char copy[4096];
+    bool opened;
 
-    if (!is_kept(path)) {
-        snprintf(file->copy, sizeof file->copy - 16, "%s/rondo-ledger-XXXXXX", parent && parent[0] ? parent : "/tmp");
-        if (!mkdtemp(file->copy)) {
-            file->copy[0] = 0;
-            return error_set(err, ERROR_IO, "name a folder by TMPDIR", "cannot make a folder to work in: %s", strerror(errno));
-        }
-        strcat(file->copy, "/ledger.db");
-        snprintf(log, sizeof log, "%s-wal", path);
-        snprintf(log_copy, sizeof log_copy, "%s-wal", file->copy);
-        if (!file_copy(path, file->copy, err) || (file_exists(log) && !file_copy(log, log_copy, err)))
-            return false;
-        path = file->copy;
-    }
-    return sqlite3_open_v2(path, &file->db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READONLY, NULL) == SQLITE_OK || failed(file, err);
-}
-
-static void remove_copy(struct chain_file *file)
-{
-    static const char *const suffixes[] = { "", "-wal", "-shm" };
-    char path[4200];
-
-    if (!file->copy[0])
-        return;
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        snprintf(path, sizeof path, "%s%s", file->copy, suffixes[i]);
-        unlink(path);
-    }
-    *strrchr(file->copy, '/') = 0;
-    rmdir(file->copy);
+    if (is_kept(path))
+        return sqlite3_open_v2(path, &file->db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READONLY, NULL) == SQLITE_OK ||
+               failed(file, err);
+    snprintf(copy, sizeof copy - 16, "%s/rondo-ledger-XXXXXX", parent && parent[0] ? parent : "/tmp");
+    if (!mkdtemp(copy))
+        return error_set(err, ERROR_IO, "name a folder by TMPDIR", "cannot make a folder to work in: %s", strerror(errno));
+    strcat(copy, "/ledger.db");
+    opened = open_copy(file, path, copy, err);
+    remove_copy(copy);
+    return opened;
 }
 
 struct chain_file *chain_file_open(const char *path, bool only_read, struct error *err)
@@ -163,7 +172,6 @@ void chain_file_close(struct chain_file *file)
     sqlite3_close(file->db);
     if (file->lock >= 0)
         close(file->lock);
-    remove_copy(file);
     free(file);
 }
 

@@ -1,7 +1,5 @@
 #include "runtime/role/audit.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +61,7 @@ static bool open_evidence(struct audit *u, bool *sound, struct error *err)
     struct error fault = { 0 };
 
     audit_tell(u, "copies", 0, 0);
-    *sound = archive_open_in(&u->a, o->home, u->folder, o->run, &fault);
+    *sound = archive_open_in(&u->a, o->home, u->folder.path, o->run, &fault);
     /* Once the run is known, what its nodes have lost is a finding. */
     if (!*sound && ((fault.code == ERROR_MISSING && !u->a.course.spec.json) || is_own_fault(fault.code))) {
         *err = fault;
@@ -152,27 +150,6 @@ static json_t *result_of(struct audit *u)
                      json_object_get(last, "state"), "checked", u->checked, "findings", u->findings);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-/* Evidence stays as it is: an audit works elsewhere, and a home may be read-only. */
-static bool make_folder(struct audit *u, struct error *err)
-{
-    const char *parent = getenv("TMPDIR");
-
-    snprintf(u->folder, sizeof u->folder, "%s/rondo-audit-XXXXXX", parent && parent[0] ? parent : "/tmp");
-    if (mkdtemp(u->folder))
-        return true;
-    error_set(err, ERROR_IO, "name a folder with room for the run's blocks by TMPDIR", "cannot make a folder to work in: %s",
-              strerror(errno));
-    return error_at(err, "%s", u->folder);
-}
-
 json_t *audit_run(const struct audit_options *options, struct error *err)
 {
     struct audit u = { .options = options };
@@ -184,7 +161,7 @@ json_t *audit_run(const struct audit_options *options, struct error *err)
         error_at(err, "RUN");
         return NULL;
     }
-    if (!make_folder(&u, err))
+    if (!scratch_open(&u.folder, "audit", err)) /* evidence stays as it is, and may be read-only */
         return NULL;
     u.checked = json_object();
     u.findings = json_array();
@@ -193,7 +170,7 @@ json_t *audit_run(const struct audit_options *options, struct error *err)
     verifier_free(&u.verifier);
     books_free(u.books);
     archive_close(&u.a);
-    nftw(u.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    scratch_close(&u.folder);
     json_decref(u.checked);
     json_decref(u.findings);
     return result;

@@ -2,12 +2,13 @@
 #ifndef RONDO_ROLE_AUDIT_INTERNAL_H
 #define RONDO_ROLE_AUDIT_INTERNAL_H
 
+#include "native/base/scratch.h"
 #include "runtime/role/audit.h"
 #include "runtime/role/verify.h"
 
 struct audit {
     const struct audit_options *options;
-    char folder[4096]; /* what it works in, gone when it is over */
+    struct scratch folder; /* what it works in */
     struct archive a;
     struct books *books;
     struct verifier verifier;

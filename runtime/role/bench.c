@@ -1,6 +1,5 @@
 #include "runtime/role/bench.h"
 
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,27 +222,4 @@ bool bench_open(struct archive *a, const char *model, const char *adapter, const
         job = open_job(path, model_config(source), adapter, template, err);
     model_close(source);
     return job && archive_start(a, job, threads, err);
-}
-
-/* --- folders -------------------------------------------------------------------------------------------------------------- */
-
-bool bench_folder(char path[4096], struct error *err)
-{
-    const char *temporary = getenv("TMPDIR");
-
-    snprintf(path, 4096, "%s/rondo-XXXXXX", temporary && temporary[0] ? temporary : "/tmp");
-    return mkdtemp(path) || error_set(err, ERROR_IO, "set TMPDIR", "no folder %s can be made", path);
-}
-
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-    (void)st;
-    (void)flag;
-    (void)at;
-    return remove(path);
-}
-
-void bench_remove(const char *path)
-{
-    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }

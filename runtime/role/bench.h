@@ -40,8 +40,4 @@ const char *bench_pocket(char path[4200]);
 bool bench_open(struct archive *a, const char *model, const char *adapter, const char *template, unsigned threads,
                 struct error *err);
 
-/* A folder for the time of a trial, in $TMPDIR or /tmp; undo with bench_remove. Errors: io. */
-bool bench_folder(char path[4096], struct error *err);
-void bench_remove(const char *path);
-
 #endif

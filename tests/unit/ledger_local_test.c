@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -351,6 +352,37 @@ static void two_writers_are_refused_and_readers_are_not(void **state)
     assert_int_equal(w->err.code, ERROR_MISSING);
 }
 
+/* TMPDIR is a folder of its own here: rmdir works on empty ones only. */
+static void what_nobody_keeps_is_read_without_leaving_a_trace(void **state)
+{
+    struct world *w = *state;
+    struct ledger_local *reader;
+    struct buffer log = { 0 };
+    char work[] = "/tmp/rondo-readers-XXXXXX", path[128];
+
+    assert_non_null(mkdtemp(work));
+    setenv("TMPDIR", work, 1);
+    create(w, 1);
+    make(w);
+    snprintf(path, sizeof path, "%s-wal", w->path);
+    assert_true(file_read(path, 1u << 22, &log, &w->err)); /* as after kill -9: the block is in the log only */
+    ledger_local_close(w->ledger);
+    w->ledger = NULL;
+    reader = ledger_local_open_read(w->path, &w->err);
+    assert_non_null(reader);
+    assert_int_equal(rmdir(work), 0);
+    assert_int_equal(ledger_local_status(reader).height, 1);
+    ledger_local_close(reader);
+    assert_int_equal(mkdir(work, 0700), 0);
+    assert_true(file_write(path, "not a log", 9, 0600, &w->err));
+    assert_true(file_write(w->path, "SQLite, but no", 14, 0600, &w->err));
+    assert_null(ledger_local_open_read(w->path, &w->err));
+    assert_int_equal(w->err.code, ERROR_MISMATCH);
+    assert_int_equal(rmdir(work), 0);
+    unsetenv("TMPDIR");
+    buffer_free(&log);
+}
+
 static void events_are_told_in_pages_that_tear_no_block(void **state)
 {
     struct world *w = *state;
@@ -550,6 +582,7 @@ int main(void)
         T(another_genesis_is_refused),
         T(a_genesis_of_more_money_than_there_can_be_leaves_the_file_free_for_another),
         T(two_writers_are_refused_and_readers_are_not),
+        T(what_nobody_keeps_is_read_without_leaving_a_trace),
         T(events_are_told_in_pages_that_tear_no_block),
         T(a_block_holds_no_more_events_than_one_answer),
         T(any_changed_value_is_found_and_its_block_named),
