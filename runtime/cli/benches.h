@@ -9,6 +9,7 @@
 #include "runtime/cli/measure.h"
 
 bool bench_aggregate(struct measure *m, struct error *err);
+bool bench_attention(struct measure *m, struct error *err);
 bool bench_codec(struct measure *m, struct error *err);
 bool bench_functions(struct measure *m, struct error *err);
 bool bench_gemm(struct measure *m, struct error *err);

@@ -11,6 +11,7 @@ static const struct {
     bool (*run)(struct measure *m, struct error *err);
 } parts[] = {
     { "aggregate", bench_aggregate },
+    { "attention", bench_attention },
     { "codec", bench_codec },
     { "functions", bench_functions },
     { "gemm", bench_gemm },
@@ -65,7 +66,8 @@ const struct command command_bench = {
     "[PART...]",
     "measure the fast parts against the best peers on this machine, side by side",
     "rondo bench codec hash\nrondo bench hash --json --pairs 9",
-    "Parts: aggregate (rules over eight contributions, against plain C), codec (bytes read a second, against memcpy), functions "
+    "Parts: aggregate (rules over eight contributions, against plain C), attention (2048 positions, against PyTorch), codec "
+    "(bytes read a second, against memcpy), functions "
     "(exp, tanh, "
     "..., against the C library), gemm (products at the shapes of SmolLM2-135M, against OpenBLAS), hash (state root and leaves, "
     "against "

@@ -220,7 +220,7 @@ bool bench_gemm(struct measure *m, struct error *err)
         return true;
     program[length > 0 ? length : 0] = 0;
     for (unsigned threads = 1; threads <= 2; threads++) {
-        struct contest c = { .m = m, .threads = threads, .limit = machine_limit_arithmetic(threads) };
+        struct contest c = { .m = m, .threads = threads, .limit = m->cpu ? 0 : machine_limit_arithmetic(threads) };
         char name[MEASURE_NAME];
 
         if (!start(&c, program, err)) {

@@ -86,7 +86,6 @@ static bool start_ours(struct stepper *s, const char *program, const char *shape
 
 static bool start_torch(struct stepper *s, const struct shape *shape, unsigned threads, struct error *err)
 {
-    const char *python = getenv("RONDO_BENCH_PYTHON");
     char rows[16], time[16], trained[16], count[16];
 
     snprintf(rows, sizeof rows, "%d", shape->rows);
@@ -94,9 +93,9 @@ static bool start_torch(struct stepper *s, const struct shape *shape, unsigned t
     snprintf(trained, sizeof trained, "%g", shape->trained);
     snprintf(count, sizeof count, "%u", threads);
     return stepper_start(s,
-                         (const char *const[]){ python ? python : "build/bench-venv/bin/python", "bench/peers/torch_step.py",
-                                                "--mode", shape->rank ? "lora" : "full", "--rows", rows, "--time", time,
-                                                "--trained", trained, "--threads", count, NULL },
+                         (const char *const[]){ stepper_python(), "bench/peers/torch_step.py", "--mode",
+                                                shape->rank ? "lora" : "full", "--rows", rows, "--time", time, "--trained",
+                                                trained, "--threads", count, NULL },
                          err);
 }
 
@@ -350,7 +349,7 @@ bool bench_step(struct measure *m, struct error *err)
         return serve(served, threads, err);
     program[length > 0 ? length : 0] = 0;
 
-    const double arithmetic = machine_limit_arithmetic(threads);
+    const double arithmetic = m->cpu && !m->profile ? 0 : machine_limit_arithmetic(threads);
 
     if (m->profile)
         return profile_run(m, arithmetic, err);

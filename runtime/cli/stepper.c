@@ -56,6 +56,13 @@ bool stepper_start(struct stepper *s, const char *const *argv, struct error *err
     return error_set(err, ERROR_MISSING, "sh bench/run.sh installs the peers", "%s does not start", argv[0]);
 }
 
+const char *stepper_python(void)
+{
+    const char *python = getenv("RONDO_BENCH_PYTHON");
+
+    return python ? python : "build/bench-venv/bin/python";
+}
+
 void stepper_stop(struct stepper *s)
 {
     if (s->ask)

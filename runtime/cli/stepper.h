@@ -30,6 +30,9 @@ void stepper_stop(struct stepper *s);
 /* One step; s->failed when the child is gone. Fits struct measure_side. */
 void stepper_step(void *stepper);
 
+/* The Python that has the peers: $RONDO_BENCH_PYTHON, else the one that bench/run.sh makes. */
+const char *stepper_python(void);
+
 /* The child's side: answers each line of standard input by step(context, line) until it ends. False with `err` from step. */
 bool stepper_serve(const char *name, bool (*step)(void *context, const char *line, struct error *err), void *context,
                    struct error *err);
