@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,8 @@ static int replay_main(struct invocation *in)
     char did[DID_TEXT];
     json_t *result = NULL;
 
-    if (*end || round < 1) {
-        error_set(&err, ERROR_USAGE, NULL, "ROUND %s is no round: they count from 1", in->argument[1]);
+    if (*end || round < 1 || round == LONG_MAX) {
+        error_set(&err, ERROR_USAGE, NULL, "ROUND %.80s is no round: they count from 1", in->argument[1]);
         return command_fail(in, &err);
     }
     if (archive_open(&a, in->home, in->argument[0], &err) && audit_archive(&a, &err) && archive_worker(&a, in->threads, &err))
