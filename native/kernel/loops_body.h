@@ -6,6 +6,7 @@
 #include "native/kernel/vector.h"
 #endif
 #include "native/numerics/activation.h"
+#include "native/numerics/power.h"
 #include "native/numerics/trig.h"
 
 static void loop_elementwise(enum elementwise_op op, size_t n, const float *px, const float *py, const float *pz, float *out)
@@ -245,7 +246,7 @@ static void loop_entropy_backward(size_t n, const float *logits, float lse, floa
 
 static float loop_rms(size_t n, const float *x, const float *weight, float eps, float offset, float *y)
 {
-    float r = f32_rsqrt(lanes_run(LANE_SQUARE, n, x, NULL, 0.0f) / (float)n + eps);
+    float r = 1.0f / f32_sqrt(lanes_run(LANE_SQUARE, n, x, NULL, 0.0f) / (float)n + eps);
 
     if (weight)
         for (size_t i = 0; i < n; i++)

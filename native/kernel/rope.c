@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "native/kernel/loops.h"
-#include "native/numerics/trig.h"
+#include "native/numerics/power.h"
 
 void rope_frequencies(const struct rope *rope, float *frequencies)
 {

@@ -1,6 +1,6 @@
 /* rope.h - rotary position embedding (Su et al., 2021).
  *
- * Frequencies, i = 0 .. width/2 - 1, binary32: f_i = 1 / pow(base, (float)(2i) / (float)width) (our pow, native/numerics/trig.h).
+ * Frequencies, i = 0 .. width/2 - 1, binary32: f_i = 1 / pow(base, (float)(2i) / (float)width) (our pow, native/numerics/power.h).
  *     linear  f_i / factor
  *     llama3  with w = 6.28318548f / f_i, low = original / low_factor, high = original / high_factor (original = original_length):
  *             w < high: f_i; w > low: f_i / factor; else u = (original / w - low_factor) / (high_factor - low_factor),
@@ -9,7 +9,7 @@
  *             sin and cos are multiplied by `attention` (Peng, Quesnelle, Fan and Shippole, 2023)
  * Dynamic scaling is another base: base (factor L / original - (factor - 1))^(width / (width - 2)), L the length of a row where that
  * is beyond the original (runtime/lua/nn.lua).
- * Angle of position p: p f_i in binary64 (exact), from which sin and cos reduce (binary64, + - * only).
+ * Angle of position p: p f_i in binary64 (exact), of which native/numerics/trig.h gives sin and cos.
  * Rotation of a pair (a, b): a' = fmaf(-b, sin, a cos), b' = fmaf(a, sin, b cos). The backward pass rotates by -sin.
  * Pairs: half-split (i, i + width/2), or interleaved (2i, 2i + 1). Elements from `width` on are copied.
  */

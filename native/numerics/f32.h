@@ -30,6 +30,20 @@ NUMERICS_FN float f32_from_bits(uint32_t bits)
     return x;
 }
 
+NUMERICS_FN uint64_t f64_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+NUMERICS_FN double f64_from_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* a*b + c, rounded once. */
 NUMERICS_FN float f32_fma(float a, float b, float c)
 {
@@ -49,10 +63,19 @@ NUMERICS_FN float f32_sqrt(float x)
 #endif
 }
 
-/* 1/sqrt(x), two correct roundings; there is no other rsqrt. */
+NUMERICS_FN double f64_sqrt(double x)
+{
+#ifdef __CUDA_ARCH__
+    return __dsqrt_rn(x);
+#else
+    return __builtin_sqrt(x);
+#endif
+}
+
+/* 1/sqrt(x) in binary64, rounded once to binary32: 1/sqrtf(x) is off by up to 1.5 ulp. */
 NUMERICS_FN float f32_rsqrt(float x)
 {
-    return 1.0f / f32_sqrt(x);
+    return (float)(1.0 / f64_sqrt((double)x));
 }
 
 NUMERICS_FN float f32_abs(float x)

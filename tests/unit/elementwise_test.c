@@ -9,6 +9,7 @@
 #include "native/kernel/class.h"
 #include "native/kernel/elementwise.h"
 #include "native/numerics/activation.h"
+#include "native/numerics/power.h"
 #include "native/numerics/trig.h"
 #include "tests/unit/kernel_random.h"
 

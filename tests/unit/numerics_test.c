@@ -9,6 +9,7 @@
 
 #include "native/numerics/activation.h"
 #include "native/numerics/random.h"
+#include "native/numerics/power.h"
 #include "native/numerics/trig.h"
 
 /* Errors in units in the last place of the result (of the least normal number below that), against 80-bit evaluation by the C library.
