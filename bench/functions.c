@@ -146,13 +146,15 @@ static bool breaks(struct value *a, struct value *b, float got_a, float got_b)
     return got_b > got_a ? direction < 0 : direction > 0;
 }
 
-/* The binary64 value must lie within its bound of the exact one. */
+/* The binary64 value must lie within its bound of the exact one, or both far out of the range of binary32. */
 static bool sound(struct value *v)
 {
-    if (!isfinite(v->near))
+    double a = fabs(v->near), exact = fabs(mpfr_get_d(*value_exact(v), MPFR_RNDN));
+
+    if (v->near != v->near || (a > 0x1p200 && exact > 0x1p200) || (a < 0x1p-200 && exact < 0x1p-200))
         return true;
     mpfr_sub_d(v->work, *value_exact(v), v->near, MPFR_RNDN);
-    return fabs(mpfr_get_d(v->work, MPFR_RNDN)) <= fabs(v->near) * v->of->bound + 0x1p-1000;
+    return fabs(mpfr_get_d(v->work, MPFR_RNDN)) <= a * v->of->bound;
 }
 
 static void run(const struct reference *of, size_t n, const float *x, const float *y, float *out)
@@ -271,7 +273,7 @@ static void *work(void *argument)
     value_init(&pair[0], job->of);
     value_init(&pair[1], job->of);
     for (uint32_t chunk; (chunk = atomic_fetch_add(&job->next, 1)) < CHUNKS && block;)
-        run_chunk(job, chunk, block, pair, &found);
+        run_chunk(job, chunk * 1597u % CHUNKS, block, pair, &found); /* large errors are met early */
     value_clear(&pair[0]);
     value_clear(&pair[1]);
     free(block);

@@ -282,7 +282,7 @@ static void loop_rms_dweight(size_t rows, size_t inner, size_t width, const floa
 static float loop_layer(size_t n, const float *x, const float *weight, const float *bias, float eps, float *y, float *mean)
 {
     float u = lanes_run(LANE_SUM, n, x, NULL, 0.0f) / (float)n;
-    float r = f32_rsqrt(lanes_run(LANE_DISTANCE, n, x, NULL, u) / (float)n + eps);
+    float r = 1.0f / f32_sqrt(lanes_run(LANE_DISTANCE, n, x, NULL, u) / (float)n + eps);
 
     if (bias)
         for (size_t i = 0; i < n; i++)
