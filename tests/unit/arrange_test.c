@@ -1,9 +1,11 @@
 /* The executor's own form of a graph gives the bits of the plain one, in less memory. A traced run computes every node as it stands. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -393,6 +395,50 @@ static void a_limit_of_memory_is_kept_by_computing_again_or_refused_with_both_nu
     free(small);
 }
 
+/* Bytes of all mappings of this process, and those that malloc has. */
+static uint64_t mapped_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long long pages = 0;
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%llu", &pages), 1);
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t allocated_bytes(void)
+{
+    const struct mallinfo2 m = mallinfo2();
+    return m.arena + m.hblkhd;
+}
+
+static void memory_is_what_the_plan_says_and_a_run_allocates_nothing(void **state)
+{
+    (void)state;
+    float *x = numbers(256 * 64, 1), *weight = numbers(64 * 64, 2), *small = numbers(64, 3), got[64];
+    products_built();
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    mapped_bytes(); /* the first reads a file's buffer into being */
+    if (allocated_bytes() == 0)
+        skip(); /* another allocator: the sanitizer's */
+    const uint64_t mapped = mapped_bytes(), allocated = allocated_bytes();
+    struct executor *ex = executor_new(g, NULL, &err);
+    ok(ex != NULL);
+    const uint64_t plan = (executor_bytes(ex) + 64 + page - 1) / page * page;
+    assert_int_equal(mapped_bytes() - mapped - (allocated_bytes() - allocated), plan);
+    ok(executor_run(ex, (const void *[]){ x, weight, small }, (void *[]){ got }, NULL, &err)); /* a thread's scratch comes once */
+    const struct mallinfo2 before = mallinfo2();
+    const uint64_t full = mapped_bytes();
+    ok(executor_run(ex, (const void *[]){ x, weight, small }, (void *[]){ got }, NULL, &err));
+    const struct mallinfo2 after = mallinfo2();
+    assert_int_equal(before.uordblks, after.uordblks);
+    assert_int_equal(mapped_bytes(), full);
+    executor_free(ex);
+    free(x);
+    free(weight);
+    free(small);
+}
+
 static void an_internal_operator_is_not_taken_from_the_wire(void **state)
 {
     (void)state;
@@ -423,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_ends_before_it_writes_where_an_output_is_not_finite_and_the_fault_is_found, fresh,
                                         done),
         cmocka_unit_test_setup_teardown(a_limit_of_memory_is_kept_by_computing_again_or_refused_with_both_numbers, fresh, done),
+        cmocka_unit_test_setup_teardown(memory_is_what_the_plan_says_and_a_run_allocates_nothing, fresh, done),
         cmocka_unit_test_setup_teardown(an_internal_operator_is_not_taken_from_the_wire, fresh, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

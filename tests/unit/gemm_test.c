@@ -187,7 +187,7 @@ static void adversarial_shapes_have_the_bits_of_the_definition(void **state)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2], shift = 1 + test_below(15);
             float *a = test_floats(m * k + 16, test_odd), *b = test_floats(k * n + 16, test_odd),
-                  *start = test_floats(m * n, test_odd);
+                  *start = test_floats(2 * m * n, test_odd);
             float *want = test_floats(2 * m * n + 16, test_odd), *got = test_floats(2 * m * n + 16, test_odd);
 
             for (int i = 0; round == 7 && i < 3; i++) {
