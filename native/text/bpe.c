@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "native/text/utf8.h"
+
 enum { SHORT = 48 }; /* symbols up to which the list is searched */
 
 static const uint32_t NIL = UINT32_MAX;
@@ -27,7 +29,27 @@ static void *resized(void *old, size_t count, size_t size)
     return grown;
 }
 
-/* One symbol a byte. Returns how many. */
+static uint32_t id_of_unit(const struct bpe *bpe, const uint8_t *at, const uint8_t *end, size_t *size)
+{
+    *size = 1;
+    if (!bpe->characters || *at < 0x80)
+        return bpe->byte_ids[*at];
+
+    uint64_t found = pair_map_get(&bpe->by_character, utf8_at((const char *)at, (const char *)end, size));
+
+    return found == UINT64_MAX ? BPE_NONE : (uint32_t)found;
+}
+
+static bool has_fallback(const struct bpe *bpe, const uint8_t *at, size_t size)
+{
+    bool all = bpe->byte_fallback;
+
+    for (size_t i = 0; i < size; i++)
+        all = all && bpe->fallback_ids[at[i]] != BPE_NONE;
+    return all;
+}
+
+/* One symbol a byte or character. Returns how many. */
 static uint32_t symbols_start(const struct bpe *bpe, const uint8_t *piece, size_t size, uint32_t start, struct bpe_work *work)
 {
     if (work->symbol_capacity < size) {
@@ -37,21 +59,33 @@ static uint32_t symbols_start(const struct bpe *bpe, const uint8_t *piece, size_
 
     struct bpe_symbol *s = work->symbols;
     uint32_t count = 0;
+    bool after_unknown = false;
 
-    for (size_t i = 0; i < size; i++) {
-        uint32_t id = bpe->byte_ids[piece[i]], end = start + (uint32_t)i + 1;
+    for (size_t i = 0, length; i < size; i += length) {
+        uint32_t id = id_of_unit(bpe, piece + i, piece + size, &length), end = start + (uint32_t)(i + length);
 
-        if (id == BPE_NONE) {
+        if (id == BPE_NONE && has_fallback(bpe, piece + i, length)) {
+            for (size_t k = 0; k < length; k++, count++)
+                s[count] =
+                    (struct bpe_symbol){ bpe->fallback_ids[piece[i + k]], start + (uint32_t)(i + k) + 1, count - 1, count + 1 };
+            after_unknown = false;
+            continue;
+        }
+
+        bool unknown = id == BPE_NONE;
+
+        if (unknown) {
             id = bpe->unknown;
             if (id == BPE_NONE && !bpe->keep_unknown)
                 continue;
             if (id == BPE_NONE)
                 id = BPE_BARRIER;
-            else if (bpe->fuse_unknown && i && count && bpe->byte_ids[piece[i - 1]] == BPE_NONE) {
+            else if (bpe->fuse_unknown && after_unknown) {
                 s[count - 1].end = end;
                 continue;
             }
         }
+        after_unknown = unknown;
         s[count] = (struct bpe_symbol){ id, end, count - 1, count + 1 };
         count++;
     }

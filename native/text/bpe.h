@@ -1,7 +1,7 @@
 /* bpe.h - byte-pair encoding of one piece of text.
  *
- * Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword Units" (2016), on bytes: the piece starts
- * as one symbol a byte; the adjacent pair of lowest rank is joined, leftmost on ties, until no pair has a rank.
+ * Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword Units" (2016): the piece starts as one symbol
+ * a byte, or a character; the adjacent pair of lowest rank is joined, leftmost on ties, until no pair has a rank.
  *
  *     symbols   t  h  e        a linked list in arrays: prev, next, id, end
  *     heap     (rank, place)   entries that a join made stale are skipped when they come up
@@ -24,7 +24,13 @@ enum {
 };
 
 struct bpe {
-    uint32_t byte_ids[256]; /* id of the token of one byte, or BPE_NONE */
+    uint32_t byte_ids[256];       /* id of the token of one byte, or BPE_NONE; of characters: below 0x80 only */
+    bool characters;              /* symbols are characters */
+    struct pair_map by_character; /* their code points -> id */
+    bool byte_fallback;           /* a character without a token is its bytes' tokens `<0xNN>`, if all are there */
+    uint32_t fallback_ids[256];   /* of these, or BPE_NONE */
+    char cut[8]; /* a character that no pair has at the start of its right side unless at the end of its left one, too: text may
+                  * be cut before it without a change of tokens; empty if there is none */
     struct pair_map merges; /* (left id, right id) -> rank << 32 | id of the join */
     uint32_t unknown;       /* id for bytes without a token, or BPE_NONE */
     bool fuse_unknown;      /* a run of unknown bytes is one token */

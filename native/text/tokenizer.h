@@ -1,16 +1,16 @@
-/* tokenizer.h - text to token ids and back: byte-level BPE.
+/* tokenizer.h - text to token ids and back, exactly as the library that a model's tokenizer file was written for.
  *
  *     text ── added tokens ──┬─> id                                  `<|im_end|>`: matched whole, never split
- *                            └─> text between ── splits ──> pieces ── BPE ──> ids
+ *                            └─> text between ── normaliser ── splits ──> pieces ── BPE ──> ids
  *
- * A split is a regular expression whose matches and gaps become pieces (pretokenizer.h). BPE starts from one symbol a byte
- * and joins the adjacent pair of lowest rank, leftmost first, until no pair has a rank (bpe.h).
+ * The normaliser changes text (normalizer.h), a split cuts it into pieces (pretokenizer.h), and the model gives a piece its
+ * tokens (bpe.h). Ids go back to text by the decoder's steps (decoder.h).
  *
  * Two sources give the same object: a `tokenizer.json` of the Hugging Face format, and the arrays in a GGUF file. Both are
- * hostile input. What the file asks for and we do not do (normalisers, Unigram, stripping added tokens, ...) is refused by
- * name; nothing is approximated. A tokenizer never changes after loading and may be shared between threads.
+ * hostile input. What the file asks for and we do not do (Unigram, WordPiece, ...) is refused by name; nothing is approximated. A
+ * tokenizer never changes after loading and may be shared between threads.
  *
- * Nothing here adds a BOS or EOS: templates write them, so a `post_processor` in the file has no effect.
+ * Encoding adds no BOS or EOS: templates write them. tokenizer_surround adds what the file's `post_processor` does.
  */
 #ifndef RONDO_TEXT_TOKENIZER_H
 #define RONDO_TEXT_TOKENIZER_H
@@ -72,6 +72,9 @@ void tokens_add(struct tokens *tokens, uint32_t id, uint32_t end);
  * Errors: syntax (not UTF-8), limit. */
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool special, struct tokens *out,
                       struct error *err);
+
+/* Puts the ids around a whole text that the file's post_processor names (BOS, EOS). */
+void tokenizer_surround(const struct tokenizer *t, struct tokens *tokens);
 
 /* Appends the bytes of the ids: a byte-level token may end inside a character, so the result need not be UTF-8 until a whole
  * text was given. With `special` false special tokens are left out. Errors: range (an id without a token). */

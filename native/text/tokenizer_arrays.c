@@ -7,13 +7,13 @@ enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
 
 /* The split rules that a GGUF file names (llama.cpp's llm_load_vocab), in the original patterns. */
 static const struct rule {
-    const char *name, *first, *second;
+    const char *name, *pattern;
+    bool digits; /* each digit on its own before */
     bool whole_pieces;
 } RULES[] = {
-    { "gpt-2", NULL, PRETOKENIZER_GPT2, false },      { "gpt2", NULL, PRETOKENIZER_GPT2, false },
-    { "smollm", "\\p{N}", PRETOKENIZER_GPT2, false }, { "starcoder", "\\p{N}", PRETOKENIZER_GPT2, false },
-    { "refact", "\\p{N}", PRETOKENIZER_GPT2, false }, { "command-r", "\\p{N}", PRETOKENIZER_GPT2, false },
-    { "llama-bpe", NULL, PRETOKENIZER_LLAMA3, true }, { "qwen2", NULL, PRETOKENIZER_QWEN2, false },
+    { "gpt-2", SPLIT_GPT2, false, false },      { "gpt2", SPLIT_GPT2, false, false },   { "smollm", SPLIT_GPT2, true, false },
+    { "starcoder", SPLIT_GPT2, true, false },   { "refact", SPLIT_GPT2, true, false },  { "command-r", SPLIT_GPT2, true, false },
+    { "llama-bpe", SPLIT_LLAMA3, false, true }, { "qwen2", SPLIT_QWEN2, false, false }, { "gpt-4o", SPLIT_O200K, false, false },
 };
 
 static const struct rule *rule_named(const char *name)
@@ -30,7 +30,7 @@ static bool add_tokens(struct tokenizer_builder *b, const struct tokenizer_array
         int32_t type = a->types ? a->types[i] : 1;
         uint8_t flags = type == TYPE_CONTROL || type == TYPE_UNKNOWN ? TOKEN_ADDED | TOKEN_SPECIAL
                         : type == TYPE_USER_DEFINED                  ? TOKEN_ADDED
-                                                                     : 0;
+                                                                     : TOKEN_OF_MODEL;
 
         if (!builder_add(b, i, a->tokens[i], flags, err))
             return error_at(err, "tokenizer.ggml.tokens");
@@ -39,8 +39,7 @@ static bool add_tokens(struct tokenizer_builder *b, const struct tokenizer_array
 }
 
 /* "left right": the sides hold no space, since a space is written U+0120. */
-static bool add_merges(const struct tokenizer_builder *b, struct tokenizer *t, const struct tokenizer_arrays *a,
-                       struct error *err)
+static bool add_merges(struct tokenizer_builder *b, struct tokenizer *t, const struct tokenizer_arrays *a, struct error *err)
 {
     for (size_t i = 0; i < a->merge_count; i++) {
         struct text_slice m = a->merges[i];
@@ -80,14 +79,19 @@ struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *a, struct
     bool ok = t || error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
 
     ok = ok && (a->merge_count <= TOKENIZER_MAX_TOKENS || error_set(err, ERROR_LIMIT, NULL, "%zu merges", a->merge_count));
+    if (ok) {
+        t->whole_pieces = rule->whole_pieces;
+        t->decoder.bytes = true;
+        ok =
+            (!rule->digits || pretokenizer_add_set(&t->pretokenizer, SET_DIGITS, SPLIT_ISOLATED, err)) &&
+            pretokenizer_add_pattern(&t->pretokenizer, rule->pattern, strlen(rule->pattern), false, SPLIT_ISOLATED, false, err) &&
+            pretokenizer_add_byte_level(&t->pretokenizer, false, false, err);
+    }
     ok = ok && builder_start(&b, a->token_count, err) && add_tokens(&b, a, err) && add_merges(&b, t, a, err) &&
          builder_finish(&b, t, err);
     if (ok) {
         t->bpe.unknown = BPE_NONE;
         t->bpe.keep_unknown = true;
-        t->whole_pieces = rule->whole_pieces;
-        ok = (!rule->first || pretokenizer_add(&t->pretokenizer, rule->first, strlen(rule->first), false, err)) &&
-             pretokenizer_add(&t->pretokenizer, rule->second, strlen(rule->second), false, err);
     }
     builder_free(&b);
     if (!ok) {

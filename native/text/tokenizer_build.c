@@ -1,5 +1,6 @@
 #include "native/text/tokenizer_build.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +89,30 @@ bool builder_add(struct tokenizer_builder *b, uint64_t id, struct text_slice tex
     return true;
 }
 
-bool builder_merge(const struct tokenizer_builder *b, struct tokenizer *t, struct text_slice left, struct text_slice right,
+static const char WORD_START[] = "\xe2\x96\x81"; /* "▁" */
+
+static bool starts_word(struct text_slice text)
+{
+    return text.size >= 3 && !memcmp(text.bytes, WORD_START, 3);
+}
+
+static bool ends_in_word_start(struct text_slice text)
+{
+    return text.size >= 3 && !memcmp(text.bytes + text.size - 3, WORD_START, 3);
+}
+
+/* Where nothing is left out of the text and no merge crosses it, the start of a word is a border. */
+void builder_set_cut(const struct tokenizer_builder *b, struct tokenizer *t)
+{
+    bool whole = t->bpe.unknown != BPE_NONE || t->bpe.byte_fallback;
+
+    for (unsigned i = 0; i < 256; i++)
+        whole = whole && (t->bpe.unknown != BPE_NONE || t->bpe.fallback_ids[i] != BPE_NONE);
+    if (t->bpe.characters && whole && !b->crosses && pair_map_get(&t->bpe.by_character, 0x2581) != UINT64_MAX)
+        memcpy(t->bpe.cut, WORD_START, sizeof WORD_START);
+}
+
+bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text_slice left, struct text_slice right,
                    uint32_t rank, struct error *err)
 {
     char both[2 * TOKENIZER_MAX_TOKEN_SIZE];
@@ -97,6 +121,8 @@ bool builder_merge(const struct tokenizer_builder *b, struct tokenizer *t, struc
     if (left_id == BPE_NONE || right_id == BPE_NONE)
         return error_set(err, ERROR_UNKNOWN, NULL, "the %s side is not in the vocabulary",
                          left_id == BPE_NONE ? "left" : "right");
+    if (starts_word(right) && !ends_in_word_start(left))
+        b->crosses = true;
     memcpy(both, left.bytes, left.size);
     memcpy(both + left.size, right.bytes, right.size);
 
@@ -108,50 +134,104 @@ bool builder_merge(const struct tokenizer_builder *b, struct tokenizer *t, struc
     return true;
 }
 
-static void trie_add(struct tokenizer *t, const char *bytes, size_t size, uint32_t id)
+/* "<0xNN>" */
+static int fallback_byte(struct text_slice text)
 {
-    uint64_t node = 0;
+    char end = 0;
+    unsigned value;
 
-    t->trie_first[(uint8_t)bytes[0]] = true;
-    for (size_t i = 0; i < size; i++) {
-        uint64_t edge = node << 8 | (uint8_t)bytes[i], next = pair_map_get(&t->trie, edge);
+    if (text.size != 6 ||
+        sscanf((char[7]){ text.bytes[0], text.bytes[1], text.bytes[2], text.bytes[3], text.bytes[4], text.bytes[5] }, "<0x%2X%c",
+               &value, &end) != 2 ||
+        end != '>')
+        return -1;
+    return (int)value;
+}
 
-        if (next == UINT64_MAX) {
-            next = ++t->trie_nodes;
-            pair_map_set(&t->trie, edge, next);
-        }
-        node = next;
+/* Ids of the symbols that BPE starts from. */
+static void set_symbol(struct tokenizer *t, struct text_slice text, uint32_t id)
+{
+    struct bpe *bpe = &t->bpe;
+    size_t length;
+    int byte = bpe->characters ? fallback_byte(text) : -1;
+
+    if (byte >= 0)
+        bpe->fallback_ids[byte] = id;
+    if (!bpe->characters && text.size == 1) {
+        bpe->byte_ids[(uint8_t)*text.bytes] = id;
+    } else if (bpe->characters) {
+        uint32_t c = utf8_at(text.bytes, text.bytes + text.size, &length);
+
+        if (length == text.size && c < 0x80)
+            bpe->byte_ids[c] = id;
+        else if (length == text.size && c != UINT32_MAX)
+            pair_map_set(&bpe->by_character, c, id);
     }
-    pair_map_set(&t->trie_ids, node, id);
+}
+
+static bool add_added(struct tokenizer *t, struct normalizer_work *work, struct text_slice text, uint32_t id, struct error *err)
+{
+    if (!(t->flags[id] & TOKEN_NORMALIZED)) {
+        added_tokens_add(&t->added, text.bytes, text.size, id);
+        return true;
+    }
+
+    struct normalized content = { text.bytes, text.size, { NULL, 0 } };
+
+    if (!normalizer_apply(&t->normalizer, work, &content, err))
+        return false;
+    added_tokens_add(&t->added_normalized, content.text, content.size, id);
+    return true;
+}
+
+/* The bytes of a token. An added one, and one of characters outside the alphabet, is decoded as it is, as the reference does, and
+ * not found by the model unless it stands for the same bytes. */
+static void add_bytes(struct tokenizer *t, struct text_slice text, uint32_t id)
+{
+    size_t start = t->bytes.size;
+    bool plain = t->bpe.characters;
+
+    if (!plain && byte_alphabet_read(text.bytes, text.size, &t->bytes)) {
+        plain = !(t->flags[id] & TOKEN_ADDED) ||
+                (t->bytes.size - start == text.size && !memcmp(t->bytes.bytes + start, text.bytes, text.size));
+        t->bytes.size = plain ? t->bytes.size : start;
+    }
+    if (t->bytes.size == start)
+        buffer_add(&t->bytes, text.bytes, text.size);
+    if (!plain)
+        t->flags[id] &= (uint8_t)~TOKEN_OF_MODEL;
+    if (t->flags[id] & TOKEN_OF_MODEL)
+        set_symbol(t, (struct text_slice){ (const char *)t->bytes.bytes + start, t->bytes.size - start }, id);
 }
 
 bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct error *err)
 {
+    struct normalizer_work work = { 0 };
+    bool ok = true;
+
     t->count = b->count;
     t->offsets = calloc((size_t)b->count + 1, sizeof *t->offsets);
     t->flags = calloc(b->count, 1);
     if (!t->offsets || !t->flags)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %u tokens", b->count);
+    t->bpe.characters = !t->pretokenizer.byte_level;
     memset(t->bpe.byte_ids, 0xff, sizeof t->bpe.byte_ids);
-    for (uint32_t id = 0; id < b->count; id++) {
+    memset(t->bpe.fallback_ids, 0xff, sizeof t->bpe.fallback_ids);
+    for (uint32_t id = 0; ok && id < b->count; id++) {
         struct text_slice text = b->texts[id];
         size_t start = t->bytes.size;
 
         t->flags[id] = b->flags[id];
-        if (text.bytes && (b->flags[id] & TOKEN_ADDED)) {
-            buffer_add(&t->bytes, text.bytes, text.size);
-            trie_add(t, text.bytes, text.size, id);
-        } else if (text.bytes && !byte_alphabet_read(text.bytes, text.size, &t->bytes)) {
-            buffer_add(&t->bytes, text.bytes, text.size); /* not of bytes: decoded as it is, as the reference does */
-        } else if (text.bytes && t->bytes.size - start == 1) {
-            t->bpe.byte_ids[t->bytes.bytes[start]] = id;
-        }
+        if (text.bytes && b->flags[id] & TOKEN_ADDED)
+            ok = add_added(t, &work, text, id, err);
+        if (text.bytes)
+            add_bytes(t, text, id);
         t->offsets[id + 1] = (uint32_t)t->bytes.size;
-
-        if (text.bytes && !hash_add(&t->by_bytes, (const char *)t->bytes.bytes + start, t->bytes.size - start, id, err))
-            return false;
+        if (ok && text.bytes)
+            ok = hash_add(&t->by_bytes, (const char *)t->bytes.bytes + start, t->bytes.size - start, id, err);
     }
-    return true;
+    normalizer_work_free(&work);
+    return ok;
 }
 
 bool tokenizer_find(const struct tokenizer *t, const char *text, size_t size, uint32_t *id)

@@ -3,21 +3,32 @@
  *     bytes   [ all tokens' bytes, one after another ]
  *     offsets [ token id -> where its bytes start ], one more than there are ids; an id without a token has no bytes
  *     flags   [ token id -> what it is ]
- *     trie    (node << 8 | byte) -> node, node's token: the added tokens, matched longest first
  */
 #ifndef RONDO_TEXT_TOKENIZER_BUILD_H
 #define RONDO_TEXT_TOKENIZER_BUILD_H
 
+#include <jansson.h>
+
+#include "native/text/added_tokens.h"
 #include "native/text/bpe.h"
+#include "native/text/decoder.h"
+#include "native/text/normalizer.h"
 #include "native/text/pair_map.h"
 #include "native/text/pretokenizer.h"
 #include "native/text/tokenizer.h"
 
 enum {
     TOKEN_PRESENT = 1,
-    TOKEN_ADDED = 2,   /* matched in the text before it is split */
-    TOKEN_SPECIAL = 4, /* ... only when asked, and left out of decoded text unless asked */
+    TOKEN_ADDED = 2,       /* matched in the text before it is split */
+    TOKEN_SPECIAL = 4,     /* ... only when asked, and left out of decoded text unless asked */
+    TOKEN_SINGLE_WORD = 8, /* ... not next to a character of a word */
+    TOKEN_LSTRIP = 16,     /* ... with the white space before it */
+    TOKEN_RSTRIP = 32,
+    TOKEN_NORMALIZED = 64, /* ... in normalised text */
+    TOKEN_OF_MODEL = 128,  /* an entry of the model's own vocabulary */
 };
+
+enum { TOKENIZER_MAX_AROUND = 16 };
 
 struct tokenizer {
     struct buffer bytes;
@@ -25,13 +36,14 @@ struct tokenizer {
     uint8_t *flags;    /* count */
     uint32_t count;
     struct pair_map by_bytes; /* hash of the bytes and probe number -> id */
-    struct pair_map trie;     /* edges */
-    struct pair_map trie_ids; /* node -> id of the added token that ends there */
-    uint32_t trie_nodes;
-    bool trie_first[256]; /* bytes an added token begins with */
-    struct bpe bpe;
+    struct added_tokens added, added_normalized;
+    struct normalizer normalizer;
     struct pretokenizer pretokenizer;
+    struct bpe bpe;
+    struct decoder decoder;
     bool whole_pieces; /* `ignore_merges`: a piece that is a token is that token */
+    uint32_t before[TOKENIZER_MAX_AROUND], after[TOKENIZER_MAX_AROUND]; /* ids put around a text */
+    size_t before_count, after_count;
 };
 
 /* Text of each id while a tokenizer is filled, and a lookup by the text as the file writes it. */
@@ -40,6 +52,7 @@ struct tokenizer_builder {
     uint8_t *flags;
     uint32_t count; /* ids below it */
     struct pair_map by_text;
+    bool crosses; /* a merge puts "▁" after another character */
 };
 
 bool builder_start(struct tokenizer_builder *b, size_t ids, struct error *err);
@@ -47,10 +60,18 @@ bool builder_start(struct tokenizer_builder *b, size_t ids, struct error *err);
 bool builder_add(struct tokenizer_builder *b, uint64_t id, struct text_slice text, uint8_t flags, struct error *err);
 uint32_t builder_find(const struct tokenizer_builder *b, struct text_slice text); /* BPE_NONE if absent */
 /* A merge as its two sides; its join must be an entry. */
-bool builder_merge(const struct tokenizer_builder *b, struct tokenizer *t, struct text_slice left, struct text_slice right,
+bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text_slice left, struct text_slice right,
                    uint32_t rank, struct error *err);
-/* Writes bytes, offsets, flags, byte ids and the trie of added tokens. */
+/* Writes bytes, offsets, flags, ids of bytes and characters, and the added tokens; normaliser, pre-tokenizer and merges must be
+ * there. Tokens stand for bytes if the pre-tokenizer has a ByteLevel step. */
 bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct error *err);
+void builder_set_cut(const struct tokenizer_builder *b, struct tokenizer *t); /* last: sets bpe.cut */
 void builder_free(struct tokenizer_builder *b);
+
+/* The members of a tokenizer.json beside the vocabulary (tokenizer_steps.c). The place names the step. */
+bool steps_read_normalizer(struct normalizer *n, const json_t *value, struct error *err);
+bool steps_read_pretokenizer(struct pretokenizer *p, const json_t *value, struct error *err);
+bool steps_read_decoder(struct decoder *d, const json_t *value, struct error *err);
+bool steps_read_post_processor(struct tokenizer *t, const json_t *value, struct error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 static bool refuse(struct error *err, const char *place, const char *what)
 {
-    error_set(err, ERROR_UNSUPPORTED, "byte-level BPE without normaliser is offered", "%s", what);
+    error_set(err, ERROR_UNSUPPORTED, "use a tokenizer that does without", "%s", what);
     return error_at(err, "%s", place);
 }
 
@@ -28,59 +28,6 @@ static struct text_slice slice_of(const json_t *text)
 {
     return (struct text_slice){ json_string_value(text), json_string_length(text) };
 }
-
-/* ---- pre-tokenizer ---- */
-
-static bool add_pattern(struct tokenizer *t, const char *pattern, struct error *err)
-{
-    return pretokenizer_add(&t->pretokenizer, pattern, strlen(pattern), false, err);
-}
-
-static bool read_split(struct tokenizer *t, const json_t *split, struct error *err)
-{
-    const json_t *pattern = json_object_get(split, "pattern"), *regex = json_object_get(pattern, "Regex"),
-                 *literal = json_object_get(pattern, "String");
-
-    if (strcmp(member_text(split, "behavior"), "Isolated"))
-        return error_set(err, ERROR_UNSUPPORTED, "only Isolated is offered", "behavior \"%.60s\"",
-                         member_text(split, "behavior"));
-    if (json_is_true(json_object_get(split, "invert")))
-        return error_set(err, ERROR_UNSUPPORTED, NULL, "invert is not offered");
-    if (!json_is_string(regex) && !json_is_string(literal))
-        return error_set(err, ERROR_MISSING, NULL, "pattern: no Regex and no String");
-
-    struct text_slice text = slice_of(regex ? regex : literal);
-
-    return pretokenizer_add(&t->pretokenizer, text.bytes, text.size, !regex, err);
-}
-
-static bool read_pretokenizer(struct tokenizer *t, const json_t *rule, bool *bytes, unsigned depth, struct error *err)
-{
-    const char *type = member_text(rule, "type");
-
-    if (*bytes)
-        return error_set(err, ERROR_UNSUPPORTED, NULL, "a step after ByteLevel");
-    if (!strcmp(type, "Sequence") && depth == 0) {
-        const json_t *steps = json_object_get(rule, "pretokenizers");
-
-        for (size_t i = 0; i < json_array_size(steps); i++)
-            if (!read_pretokenizer(t, json_array_get(steps, i), bytes, 1, err))
-                return error_at(err, "pretokenizers[%zu]", i);
-        return true;
-    }
-    if (!strcmp(type, "Split"))
-        return read_split(t, rule, err);
-    if (!strcmp(type, "Digits"))
-        return add_pattern(t, json_is_true(json_object_get(rule, "individual_digits")) ? "\\p{N}" : "\\p{N}+", err);
-    if (strcmp(type, "ByteLevel"))
-        return error_set(err, ERROR_UNSUPPORTED, "Sequence, Split, Digits and ByteLevel are offered", "type \"%.60s\"", type);
-    if (!json_is_false(json_object_get(rule, "add_prefix_space")))
-        return error_set(err, ERROR_UNSUPPORTED, NULL, "add_prefix_space is not offered");
-    *bytes = true;
-    return json_is_false(json_object_get(rule, "use_regex")) || add_pattern(t, PRETOKENIZER_GPT2, err);
-}
-
-/* ---- vocabulary ---- */
 
 static bool id_of(const json_t *value, uint64_t *id)
 {
@@ -125,7 +72,7 @@ static bool add_vocabulary(struct tokenizer_builder *b, const json_t *vocabulary
     {
         struct text_slice text = { key, length };
 
-        if (!builder_add(b, (uint64_t)json_integer_value(value), text, 0, err))
+        if (!builder_add(b, (uint64_t)json_integer_value(value), text, TOKEN_OF_MODEL, err))
             return error_at(err, "model.vocab");
     }
     return true;
@@ -133,21 +80,27 @@ static bool add_vocabulary(struct tokenizer_builder *b, const json_t *vocabulary
 
 static bool add_added(struct tokenizer_builder *b, const json_t *added, struct error *err)
 {
-    static const char *const flags[] = { "single_word", "lstrip", "rstrip" };
+    static const struct {
+        const char *name;
+        uint8_t flag;
+    } flags[] = { { "special", TOKEN_SPECIAL },
+                  { "single_word", TOKEN_SINGLE_WORD },
+                  { "lstrip", TOKEN_LSTRIP },
+                  { "rstrip", TOKEN_RSTRIP },
+                  { "normalized", TOKEN_NORMALIZED } };
     size_t i;
     json_t *token;
 
     json_array_foreach(added, i, token)
     {
         const json_t *content = json_object_get(token, "content");
-        uint8_t kind = TOKEN_ADDED | (json_is_true(json_object_get(token, "special")) ? TOKEN_SPECIAL : 0);
+        uint8_t kind = TOKEN_ADDED;
 
         if (!json_is_string(content))
             return error_set(err, ERROR_MISSING, NULL, "no content") || error_at(err, "added_tokens[%zu]", i);
-        for (size_t f = 0; f < 3; f++)
-            if (json_is_true(json_object_get(token, flags[f])))
-                return error_set(err, ERROR_UNSUPPORTED, NULL, "%s is not offered", flags[f]) ||
-                       error_at(err, "added_tokens[%zu]", i);
+        for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+            if (json_is_true(json_object_get(token, flags[f].name)))
+                kind |= flags[f].flag;
         if (!builder_add(b, (uint64_t)json_integer_value(json_object_get(token, "id")), slice_of(content), kind, err))
             return error_at(err, "added_tokens[%zu]", i);
     }
@@ -173,7 +126,7 @@ static bool sides_of(const json_t *merge, struct text_slice *left, struct text_s
     return !memchr(right->bytes, ' ', right->size);
 }
 
-static bool add_merges(const struct tokenizer_builder *b, struct tokenizer *t, const json_t *merges, struct error *err)
+static bool add_merges(struct tokenizer_builder *b, struct tokenizer *t, const json_t *merges, struct error *err)
 {
     size_t i, rank = 0;
     json_t *merge;
@@ -196,7 +149,7 @@ static bool add_merges(const struct tokenizer_builder *b, struct tokenizer *t, c
 
 static bool model_fits(const json_t *model, struct error *err)
 {
-    static const char *const absent[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback" };
+    static const char *const absent[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix" };
     const char *type = member_text(model, "type");
 
     if (*type && strcmp(type, "BPE"))
@@ -211,43 +164,44 @@ static bool model_fits(const json_t *model, struct error *err)
     return true;
 }
 
-static bool normaliser_fits(const json_t *n, struct error *err)
+/* What stands before the vocabulary is read, in the order of a text's way. */
+static bool read_steps(struct tokenizer *t, const json_t *root, struct error *err)
 {
-    if (!is_set(n) || (!strcmp(member_text(n, "type"), "Sequence") && json_array_size(json_object_get(n, "normalizers")) == 0))
-        return true;
-    return refuse(err, "normalizer.type", member_text(n, "type"));
+    if (!steps_read_normalizer(&t->normalizer, json_object_get(root, "normalizer"), err))
+        return error_at(err, "normalizer");
+    if (!steps_read_pretokenizer(&t->pretokenizer, json_object_get(root, "pre_tokenizer"), err))
+        return error_at(err, "pre_tokenizer");
+    if (!steps_read_decoder(&t->decoder, json_object_get(root, "decoder"), err))
+        return error_at(err, "decoder");
+    if (t->pretokenizer.byte_level && !t->decoder.bytes)
+        return refuse(err, "decoder", "a decoder other than ByteLevel after a ByteLevel pre-tokenizer");
+    return true;
 }
 
 static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t *root, struct error *err)
 {
     const json_t *model = json_object_get(root, "model"), *vocabulary = json_object_get(model, "vocab"),
-                 *added = json_object_get(root, "added_tokens"), *unknown = json_object_get(model, "unk_token"),
-                 *decoder = json_object_get(root, "decoder");
-    bool bytes = false;
+                 *added = json_object_get(root, "added_tokens"), *unknown = json_object_get(model, "unk_token");
     size_t ids;
 
     if (!json_is_object(root))
         return error_set(err, ERROR_TYPE, NULL, "not an object");
-    if (!model_fits(model, err) || !normaliser_fits(json_object_get(root, "normalizer"), err))
+    if (!model_fits(model, err) || !read_steps(t, root, err))
         return false;
-    if (!read_pretokenizer(t, json_object_get(root, "pre_tokenizer"), &bytes, 0, err))
-        return error_at(err, "pre_tokenizer");
-    if (!bytes)
-        return refuse(err, "pre_tokenizer", "no ByteLevel step");
-    if (strcmp(member_text(decoder, "type"), "ByteLevel"))
-        return refuse(err, "decoder.type", member_text(decoder, "type"));
     if (!greatest_id(vocabulary, added, &ids, err) || !builder_start(b, ids, err) || !add_vocabulary(b, vocabulary, err) ||
         !add_merges(b, t, json_object_get(model, "merges"), err) || !add_added(b, added, err) || !builder_finish(b, t, err))
         return false;
     t->bpe.unknown = BPE_NONE;
     t->bpe.fuse_unknown = json_is_true(json_object_get(model, "fuse_unk"));
+    t->bpe.byte_fallback = json_is_true(json_object_get(model, "byte_fallback"));
     t->whole_pieces = json_is_true(json_object_get(model, "ignore_merges"));
     if (is_set(unknown)) {
         t->bpe.unknown = json_is_string(unknown) ? builder_find(b, slice_of(unknown)) : BPE_NONE;
         if (t->bpe.unknown == BPE_NONE)
             return error_set(err, ERROR_UNKNOWN, NULL, "not in the vocabulary") || error_at(err, "model.unk_token");
     }
-    return true;
+    builder_set_cut(b, t);
+    return steps_read_post_processor(t, json_object_get(root, "post_processor"), err) || error_at(err, "post_processor");
 }
 
 struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *err)
