@@ -33,6 +33,22 @@ static bool keep_statement(struct driver *d, const struct document *document, st
     return true;
 }
 
+/* The first enrolment is made before there is a machine (driver_start.c): one that the machine signs follows a drop. */
+static bool keep_enrolment(struct driver *d, const struct document *document, struct error *err)
+{
+    char reason[80];
+
+    if (document->type != DOCUMENT_ENROLMENT)
+        return true;
+    if (!course_enrol(d->course, document, err))
+        return false;
+    d->course->announced = false;
+    snprintf(reason, sizeof reason, "dropped after %lld missed rounds", (long long)d->course->rules.drop_after);
+    node_tell(d->node, "enrolling_again",
+              json_pack("{s:s, s:I}", "reason", reason, "serial", (json_int_t)document_integer(document->json, "serial")));
+    return true;
+}
+
 static json_t *sign(void *context, const char *type, json_t *payload, struct error *err)
 {
     struct driver *d = context;
@@ -45,7 +61,7 @@ static json_t *sign(void *context, const char *type, json_t *payload, struct err
         return NULL;
     }
     if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err) && keep_statement(d, &document, err) &&
-        (said_once(t) || journal_put_document(d->node->journal, &document, err)))
+        (said_once(t) || journal_put_document(d->node->journal, &document, err)) && keep_enrolment(d, &document, err))
         envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, err);
     document_free(&document);
     return envelope;

@@ -149,12 +149,49 @@ static bool is_enrolled(const struct trainer *t)
     return value_find(json_object_get(t->previous, "members"), "did", t->did);
 }
 
+/* Whether a decided record has taken this enrolment: members pass over it from then on. */
+static bool was_taken(const struct trainer *t, const char *cid)
+{
+    size_t i;
+    json_t *final;
+    json_array_foreach(t->finals, i, final)
+    {
+        const json_t *members = json_object_get(json_object_get(final, "record"), "members");
+        if (value_is(value_find(members, "did", t->did), "enrolment", cid))
+            return true;
+    }
+    return false;
+}
+
+/* Enrolled once and a member no more: the same fields again under the next serial that no record has taken. */
+static void renew_enrolment(struct trainer *t)
+{
+    struct error err = { 0 };
+    char type[32], cid[CID_TEXT];
+    bool renewed = false;
+    json_t *payload = t->signing.open(t->signing.context, t->enrolment, type, &err), *fields = json_deep_copy(payload);
+    while (fields && value_cid(fields, cid) && was_taken(t, cid)) {
+        json_object_set_new(fields, "serial", json_integer((json_int_t)value_integer(fields, "serial") + 1));
+        renewed = true;
+    }
+    json_t *envelope = renewed ? t->signing.sign(t->signing.context, "enrolment", fields, &err) : NULL;
+    if (envelope) {
+        json_decref(t->enrolment);
+        t->enrolment = envelope;
+    } else if (!fields || renewed) {
+        halt(t, "sign", err.message);
+    }
+    json_decref(payload);
+    json_decref(fields);
+}
+
 static void rule_enrol(struct trainer *t)
 {
     bool out = value_find(json_object_get(t->previous, "convicted"), "did", t->did);
-    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > t->rules->rounds)
+    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > t->rules->rounds || !due(t, &t->enrolled_at))
         return;
-    if (due(t, &t->enrolled_at))
+    renew_enrolment(t);
+    if (t->phase != HALTED)
         push(t, t->enrolment, NULL);
 }
 

@@ -5,6 +5,9 @@
  * The trainer keeps no secret durable state: a restarted one trains the open round again and signs the same bytes, because
  * training is deterministic. What it signed for the open round is persisted all the same, before it is sent: a machine whose
  * kernels changed must not sign two contributions for one round.
+ *
+ * A trainer that was dropped (`drop_after` rounds missed) and still runs signs an enrolment with the next serial, and is back in the
+ * round after the one that lists it.
  */
 #ifndef RONDO_ROUND_TRAINER_H
 #define RONDO_ROUND_TRAINER_H

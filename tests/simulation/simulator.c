@@ -211,6 +211,8 @@ static int64_t request_round(const json_t *request)
 
 static bool answers_training(const struct sim *s, int node, int64_t round)
 {
+    if (s->set->absent_trainer && round >= 2 && round <= 4 && node == s->count - 1)
+        return false;
     return !(s->set->late_trainers && round == 2 && node - s->set->syncers >= s->set->quorum - 1);
 }
 

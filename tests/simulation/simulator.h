@@ -47,7 +47,8 @@ struct simulation {
     int hide;                      /* per mille of messages with commit votes or final records that are lost besides */
     int64_t wipe_at;               /* ms at which the first syncer loses its disk; 0: never */
     bool rollback;
-    bool late_trainers; /* one fewer trainer than the quorum answers in round 2 */
+    bool absent_trainer; /* the last trainer answers nothing in rounds 2 to 4: it is dropped */
+    bool late_trainers;  /* one fewer trainer than the quorum answers in round 2 */
 };
 
 struct simulation_result {
@@ -55,6 +56,7 @@ struct simulation_result {
     int64_t ended;     /* ms */
     int train, skip;   /* records of these kinds */
     bool liar_convicted;
+    int64_t last_trainer_at; /* round of the last contribution accepted from the last trainer */
     uint64_t events, deaths;
     char state[80]; /* last state root */
 };

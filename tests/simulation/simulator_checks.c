@@ -14,7 +14,8 @@ void sim_check_statement(struct sim *s, const struct node *from, const json_t *e
     const json_t *payload = json_object_get(envelope, "payload");
     const char *type = value_text(envelope, "type");
     char key[256], cid[CID_TEXT];
-    if (from->liar || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") || !strcmp(type, "equivocation"))
+    if (from->liar || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") || !strcmp(type, "equivocation") ||
+        !strcmp(type, "enrolment"))
         return;
     if (from->wiped && !value_integer(payload, "round"))
         return; /* a disk lost in round 0 makes a new machine: docs/protocol.md */
@@ -88,6 +89,8 @@ void sim_check_final(struct sim *s, int node, json_t *record)
     }
     json_array_foreach(json_object_get(record, "settled"), i, item) check_paid(s, record, item);
     s->result->train += value_is(record, "kind", "train");
+    if (value_is(value_find(json_object_get(record, "contributions"), "did", s->nodes[s->count - 1].did), "code", "ok"))
+        s->result->last_trainer_at = round;
     s->result->skip += value_is(record, "kind", "skip");
     snprintf(s->result->state, sizeof s->result->state, "%s", value_text(record, "state"));
 }

@@ -94,6 +94,22 @@ static void too_few_contributions_give_a_skip_and_the_run_goes_on(void **state)
     assert_int_equal(result.train, 3);
 }
 
+static void a_trainer_that_was_dropped_enrols_again_and_is_accepted(void **state)
+{
+    (void)state;
+    struct simulation set = calm;
+    set.absent_trainer = true;
+    set.rounds = 5;
+    assert_int_equal(run(set).last_trainer_at, 1);
+    set.rounds = 8;
+    assert_true(run(set).last_trainer_at > 5);
+    for (set.seed = 2; set.seed < 12; set.seed++) {
+        set.crash = 6; /* what it signs again after a restart is the same document */
+        set.faults_until = 60000;
+        assert_true(run(set).last_trainer_at > 5);
+    }
+}
+
 static void a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said(void **state)
 {
     (void)state;
@@ -138,6 +154,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(false_accusations_convict_nobody),
         cmocka_unit_test(a_silent_syncer_delays_but_does_not_stop),
         cmocka_unit_test(too_few_contributions_give_a_skip_and_the_run_goes_on),
+        cmocka_unit_test(a_trainer_that_was_dropped_enrols_again_and_is_accepted),
         cmocka_unit_test(a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said),
         cmocka_unit_test(mixed_seeds_keep_every_invariant),
     };
