@@ -27,17 +27,25 @@ static void told(void *context, const char *what, int64_t done, int64_t of)
     fflush(stderr);
 }
 
-static void print_audit(const json_t *result)
+static size_t print_each(const json_t *result, const char *name, const char *label)
 {
-    json_t *findings = json_object_get(result, "findings"), *each, *count;
-    const char *name;
+    json_t *list = json_object_get(result, name), *each;
     size_t index;
 
-    json_array_foreach(findings, index, each)
+    json_array_foreach(list, index, each)
     {
-        printf("FOUND  %s: %s\n", json_string_value(json_object_get(each, "place")),
+        printf("%s%s: %s\n", label, json_string_value(json_object_get(each, "place")),
                json_string_value(json_object_get(each, "message")));
     }
+    return json_array_size(list);
+}
+
+static void print_audit(const json_t *result)
+{
+    json_t *count;
+    const char *name;
+    size_t found = print_each(result, "findings", "FOUND   "), missing = print_each(result, "incomplete", "MISSING ");
+
     printf("run     %s\nrounds  %lld%s\nstate   %s\nchecked", json_string_value(json_object_get(result, "run")),
            (long long)json_integer_value(json_object_get(result, "rounds")),
            json_is_true(json_object_get(result, "finished")) ? ", finished" : "",
@@ -45,7 +53,12 @@ static void print_audit(const json_t *result)
                                                                  : "-");
     json_object_foreach(json_object_get(result, "checked"), name, count)
         printf(" %s=%lld", name, (long long)json_integer_value(count));
-    printf("\n%s\n", json_is_true(json_object_get(result, "ok")) ? "everything holds" : "NOT everything holds");
+    if (found)
+        printf("\nNOT everything holds\n");
+    else if (missing)
+        printf("\nwhat is here holds; %zu things are not in this home, and what needs them was not checked\n", missing);
+    else
+        printf("\neverything holds\n");
 }
 
 static int audit_main(struct invocation *in)
@@ -93,7 +106,8 @@ const struct command command_audit = {
     "every\n"
     "record is computed again from the documents it names, plans and folds by the scripts themselves. Exit status 1 when "
     "something\n"
-    "does not hold; each finding names node and file, document or round. What else lies in the folders is not looked at.",
+    "does not hold; each finding names node and file, document or round. A home that has not everything (a trainer's, a copy by\n"
+    "sync) ends with status 1 too, and lists apart what is not in it. What else lies in the folders is not looked at.",
     options,
     audit_main,
 };

@@ -26,22 +26,32 @@ static bool is_own_fault(enum error_code code)
            code == ERROR_USAGE || code == ERROR_NONE || code == ERROR_REFUSED;
 }
 
+/* The same again; of what is not here, also under the place of another that wants it. */
+static bool is_known(const json_t *findings, const json_t *finding)
+{
+    json_t *each;
+    size_t index;
+
+    json_array_foreach((json_t *)(uintptr_t)findings, index, each)
+    {
+        if (json_equal(each, finding) || (value_is(finding, "code", "missing") && value_is(each, "code", "missing") &&
+                                          value_is(each, "message", value_text(finding, "message"))))
+            return true;
+    }
+    return false;
+}
+
 bool audit_find(json_t *findings, const struct error *fault)
 {
-    json_t *finding, *each;
-    size_t index;
+    json_t *finding;
 
     if (is_own_fault(fault->code))
         return false;
     finding = json_pack("{s:s, s:s, s:s}", "place", fault->place, "code", error_name(fault->code), "message", fault->message);
-    json_array_foreach(findings, index, each)
-    {
-        if (json_equal(each, finding)) {
-            json_decref(finding);
-            return true;
-        }
-    }
-    json_array_append_new(findings, finding);
+    if (is_known(findings, finding))
+        json_decref(finding);
+    else
+        json_array_append_new(findings, finding);
     return true;
 }
 
@@ -136,18 +146,36 @@ static bool walk(struct audit *u, struct error *err)
     return audit_rounds(u, err) && audit_work(u, err) && audit_money(u, err);
 }
 
+/* What no node of the home has is told apart from what does not hold. */
+static json_t *take_missing(json_t *findings)
+{
+    json_t *missing = json_array();
+
+    for (size_t i = 0; i < json_array_size(findings);) {
+        if (value_is(json_array_get(findings, i), "code", "missing")) {
+            json_array_append(missing, json_array_get(findings, i));
+            json_array_remove(findings, i);
+        } else {
+            i++;
+        }
+    }
+    return missing;
+}
+
 static json_t *result_of(struct audit *u)
 {
+    json_t *incomplete = take_missing(u->findings);
     size_t rounds = json_array_size(u->a.finals);
     const json_t *last = archive_record(&u->a, (int64_t)rounds - 1);
 
-    return json_pack("{s:b, s:s, s:I, s:b, s:O?, s:O, s:O}", "ok", json_array_size(u->findings) == 0, "run",
+    return json_pack("{s:b, s:s, s:I, s:b, s:O?, s:O, s:O, s:o}", "ok",
+                     json_array_size(u->findings) == 0 && json_array_size(incomplete) == 0, "run",
                      u->a.course.run[0] ? u->a.course.run
                      : u->options->run  ? u->options->run
                                         : "",
                      "rounds", (json_int_t)(rounds ? rounds - 1 : 0), "finished",
                      last && u->a.course.rules.spec && record_is_last(&u->a.course.rules, last), "state_root",
-                     json_object_get(last, "state"), "checked", u->checked, "findings", u->findings);
+                     json_object_get(last, "state"), "checked", u->checked, "findings", u->findings, "incomplete", incomplete);
 }
 
 json_t *audit_run(const struct audit_options *options, struct error *err)

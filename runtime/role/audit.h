@@ -27,7 +27,8 @@ struct audit_options {
     void *context;
 };
 
-/* { ok, run, rounds, checked: { counts }, findings: [ { place, code, message } ] }; new reference. NULL with `err` when the audit itself
+/* { ok, run, rounds, checked: { counts }, findings: [ { place, code, message } ], incomplete: [ the same ] }; new reference. `incomplete`
+ * is what no node of the home has, each once: what needs it is not checked, and `ok` is false as with findings. NULL with `err` when the audit itself
  * could not be done (no such home, a node runs, no memory, the ledger does not answer). */
 json_t *audit_run(const struct audit_options *options, struct error *err);
 

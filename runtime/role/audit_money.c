@@ -151,7 +151,7 @@ static bool check_round(struct paying *p)
     audit_count(u->checked, "escrows", 1);
     if (found)
         return check_escrow(p);
-    error_set(&fault, ERROR_MISSING, NULL, "the ledger has no escrow for this round");
+    error_set(&fault, ERROR_MISMATCH, NULL, "the ledger has no escrow for this round");
     return find(p, &fault);
 }
 

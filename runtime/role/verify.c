@@ -35,8 +35,11 @@ static json_t *give_block(void *context, int64_t height)
     char hash[HASH_TEXT], entropy[HASH_TEXT];
 
     error_clear(&v->fault);
-    if (height < 0 || !books_block(v->books, (uint64_t)height, &block, &v->fault))
+    if (height < 0 || !books_block(v->books, (uint64_t)height, &block, &v->fault)) {
+        if (v->fault.code == ERROR_MISSING) /* the record says that it was final */
+            v->fault.code = ERROR_MISMATCH;
         return NULL;
+    }
     v->blocks++;
     return json_pack("{s:I, s:s, s:s}", "height", (json_int_t)height, "hash", hash_hex(block.hash, hash), "entropy",
                      hash_hex(block.entropy, entropy));
@@ -145,15 +148,24 @@ static struct history_source source_of(struct verifier *v)
     };
 }
 
-/* What the history could not have, and why, in the place of what it says. */
+/* What the history could not have, and why. What is here and of another kind than it should be is not missing. */
 static bool tell_fault(const struct verifier *v, const json_t *record, struct error *err)
 {
     char text[400];
 
-    if (v->fault.code == ERROR_NONE)
+    if (v->fault.code == ERROR_NONE) {
+        if (err->code == ERROR_MISSING)
+            err->code = ERROR_MISMATCH;
         return false;
-    snprintf(text, sizeof text, "%.150s%s%.240s", v->fault.place, v->fault.place[0] ? ": " : "", v->fault.message);
-    error_set(err, v->fault.code == ERROR_MISSING ? ERROR_MISSING : err->code, NULL, "%s", text);
+    }
+    if (v->fault.code == ERROR_MISSING) {
+        error_set(err, ERROR_MISSING, NULL, "%s", v->fault.message);
+        if (v->fault.place[0])
+            error_at(err, "%s", v->fault.place);
+    } else {
+        snprintf(text, sizeof text, "%.150s%s%.240s", v->fault.place, v->fault.place[0] ? ": " : "", v->fault.message);
+        error_set(err, v->fault.code, NULL, "%s", text);
+    }
     return error_at(err, "round %lld", (long long)value_integer(record, "round"));
 }
 

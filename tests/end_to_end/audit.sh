@@ -121,6 +121,17 @@ status=0
 "$rondo" audit "$run" --home "$work/copy" --quiet --json >"$work/out" 2>&1 || status=$?
 { [ "$status" -eq 1 ] && grep -q "$(basename "$record")" "$work/out"; } || { cat "$work/out"; fail "a lost record: status $status"; }
 
+# A trainer's own home: nothing in it is wrong, what others sent is not in it. A gap is named once, replays or not.
+copy
+find "$work/copy/nodes" -mindepth 1 -maxdepth 1 ! -name trainer-1 -exec rm -rf {} +
+status=0
+"$rondo" audit "$run" --home "$work/copy" --recompute 1 --quiet --json >"$work/out" 2>&1 || status=$?
+{ [ "$status" -eq 1 ] && grep -q '"ok":false' "$work/out" && grep -q '"findings":\[\],"incomplete":\[{' "$work/out"; } ||
+    { cat "$work/out"; fail "a trainer's home: status $status"; }
+[ -z "$(grep -o '"message":"[^"]*"' "$work/out" | sort | uniq -d)" ] || { cat "$work/out"; fail "a gap is named twice"; }
+"$rondo" audit "$run" --home "$work/copy" --quiet >"$work/out" 2>&1 && fail "a trainer's home is whole"
+grep -q '^what is here holds; [0-9]* things are not in this home' "$work/out" || { cat "$work/out"; fail "a trainer's home in words"; }
+
 for column in entropy hash previous root time; do
     copy
     height=7
