@@ -215,7 +215,7 @@ static const struct reference references[] = {
     LINE(exp2, EXP2, 1, ALL, false, 0x1p-48),
     LINE(expm1, EXPM1, 1.5f, ALL, false, 0x1p-48),
     LINE(log, LOG, 1, ALL, false, 0x1p-48),
-    LINE(log1p, LOG1P, 1.5f, ALL, false, 0x1p-48),
+    LINE(log1p, LOG1P, 1.6f, ALL, false, 0x1p-48),
     LINE(tanh, TANH, 1, ALL, false, 0x1p-48),
     LINE(sigmoid, SIGMOID, 1, ALL, false, 0x1p-48),
     LINE(erf, ERF, 1.1f, ALL, false, 0x1p-48),
