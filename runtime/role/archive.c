@@ -216,8 +216,10 @@ const json_t *archive_record(const struct archive *a, int64_t round)
 
 void archive_damaged(struct error *err)
 {
-    if (err->code != ERROR_IO && err->code != ERROR_MEMORY && err->code != ERROR_MISSING && err->code != ERROR_CONFLICT)
-        err->code = ERROR_MISMATCH;
+    if (err->code == ERROR_IO || err->code == ERROR_MEMORY || err->code == ERROR_MISSING || err->code == ERROR_CONFLICT)
+        return;
+    err->code = ERROR_MISMATCH;
+    snprintf(err->hint, sizeof err->hint, "keep it as evidence; rondo sync into an empty folder fetches the run whole");
 }
 
 bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, struct error *err)

@@ -119,6 +119,17 @@ static json_t *describe_stored(const struct sponsor_setting *setting, struct has
     return meta;
 }
 
+/* The worker reads rows of text and conversations: other kinds of data are for graphs that only tests and `script check` make. */
+static bool is_fed(const json_t *meta, const char *name, struct error *err)
+{
+    const char *kind = document_text(meta, "kind"), *data = document_text(meta, "data");
+
+    if (!kind || strcmp(kind, "objective") != 0 || !data || strcmp(data, "chat") == 0 || strcmp(data, "text") == 0)
+        return true;
+    error_set(err, ERROR_UNSUPPORTED, "objectives on chat and text train", "no run feeds an objective with %s yet", data);
+    return error_at(err, "%s", name);
+}
+
 /* entry.script becomes a CID; what it imports is put too and pinned in `imports`. `robust` (may be NULL): whether it says so of itself. */
 static bool put_script(const struct sponsor_setting *setting, json_t *entry, json_t *imports, bool *robust, struct error *err)
 {
@@ -145,7 +156,7 @@ static bool put_script(const struct sponsor_setting *setting, json_t *entry, jso
     meta = script_describe(&set.bundle, NULL, err);
     if (robust)
         *robust = json_is_true(json_object_get(meta, "robust"));
-    ok = meta && put_text(setting, &set.bundle.files[0], entry, "script", err);
+    ok = meta && is_fed(meta, name, err) && put_text(setting, &set.bundle.files[0], entry, "script", err);
     json_array_foreach(json_object_get(meta, "imports"), index, import)
     {
         for (size_t i = 1; ok && i < set.bundle.count; i++)

@@ -91,8 +91,8 @@ bool script_set_read(const char *folder, const char *path, json_t *options, stru
     char found[4096];
     *set = (struct script_set){ 0 };
     if (!find(folder, path, found, sizeof found))
-        return error_set(err, ERROR_MISSING, "give a file, or the name of a script below the scripts folder", "no script %s",
-                         path);
+        return error_set(err, ERROR_MISSING, "a path is taken from the current folder, a name from the scripts folder",
+                         "no script %s", path);
     bool ok = add_file(set, found, err);
     for (size_t i = 0; ok && i < IMPORTABLE; i++) {
         char below[4096];

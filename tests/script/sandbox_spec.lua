@@ -35,9 +35,12 @@ describe("a script that does not end", function()
 end)
 
 describe("a script that wants too much", function()
-  both("has no ten gigabytes", "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 1000) .. i end", "memory", { PROBE_FUEL = "1e12", PROBE_MEMORY = "16777216" })
-  both("names the limit that its tables reach", "local t = {} for i = 1, 1e9 do t[i] = { i } end", "more than its memory of 16 MiB %(script_memory", { PROBE_FUEL = "1e12", PROBE_MEMORY = "16777216" })
-  both("makes no garbage without end beside what it keeps", "local t = {} for i = 1, 5e4 do t[i] = { i } end while true do t[1] = { t } end", "more than 4 times its memory of 16 MiB", { PROBE_FUEL = "1e12", PROBE_MEMORY = "16777216" })
+  both("has no ten gigabytes", "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 1000) .. i end", "memory",
+    { PROBE_FUEL = "1e12", PROBE_MEMORY = "16777216" })
+  both("names the limit that its tables reach", "local t = {} for i = 1, 1e9 do t[i] = { i } end",
+    "more than its memory of 16 MiB %(script_memory", { PROBE_FUEL = "1e12", PROBE_MEMORY = "16777216" })
+  both("makes no garbage without end beside what it keeps", "local t = {} for i = 1, 5e4 do t[i] = { i } end while true do t[1] = { t } end",
+    "more than 4 times its memory of 16 MiB", { PROBE_FUEL = "1e12", PROBE_MEMORY = "16777216" })
   both("doubles no text without end", "local s = 'x' while true do s = s .. s end", "memory")
   both("repeats no text beyond a mebibyte", "string.rep('x', 1e10)", "rep: more than 1048576 bytes")
   both("recurses no deeper than the engine", "local function f(n) return 1 + f(n + 1) end f(0)", "stack overflow")
