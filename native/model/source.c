@@ -512,23 +512,42 @@ static char *text_of(const struct gguf *file, const char *key)
     return gguf_text(file, key, &text) ? strndup(text.bytes, text.size) : NULL;
 }
 
+/* The scores of all tokens as floats, NULL when they are absent. */
+static float *scores_of(const struct gguf *file, size_t tokens)
+{
+    const struct gguf_value *value = gguf_find(file, "tokenizer.ggml.scores");
+    float *scores;
+
+    if (!value || !value->array || value->type != GGUF_F32 || value->count != tokens)
+        return NULL;
+    scores = malloc((tokens + 1) * sizeof *scores);
+    if (scores)
+        memcpy(scores, value->bytes, tokens * sizeof *scores);
+    return scores;
+}
+
 static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *err)
 {
     size_t types;
+    bool space = true;
     struct tokenizer_arrays arrays = { 0 };
     char *kind = text_of(file, "tokenizer.ggml.model"), *pre = text_of(file, "tokenizer.ggml.pre");
     struct text_slice *tokens = gguf_texts(file, "tokenizer.ggml.tokens", &arrays.token_count);
     struct text_slice *merges = gguf_texts(file, "tokenizer.ggml.merges", &arrays.merge_count);
     int32_t *type = gguf_integers(file, "tokenizer.ggml.token_type", &types);
+    float *scores = scores_of(file, arrays.token_count);
     struct tokenizer *tokenizer = NULL;
 
+    gguf_boolean(file, "tokenizer.ggml.add_space_prefix", &space);
     arrays.model = kind;
     arrays.pre = pre;
     arrays.tokens = tokens;
     arrays.merges = merges;
     arrays.types = type;
-    if (!kind || !tokens || !merges)
-        error_set(err, ERROR_MISSING, NULL, "the file lacks tokenizer.ggml.model, .tokens or .merges");
+    arrays.scores = scores;
+    arrays.no_space_prefix = !space;
+    if (!kind || !tokens)
+        error_set(err, ERROR_MISSING, NULL, "the file lacks tokenizer.ggml.model or .tokens");
     else if (type && types != arrays.token_count)
         error_set(err, ERROR_RANGE, NULL, "%zu token types for %zu tokens", types, arrays.token_count);
     else
@@ -538,6 +557,7 @@ static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *e
     free(tokens);
     free(merges);
     free(type);
+    free(scores);
     return tokenizer;
 }
 

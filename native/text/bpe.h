@@ -29,12 +29,12 @@ struct bpe {
     struct pair_map by_character; /* their code points -> id */
     bool byte_fallback;           /* a character without a token is its bytes' tokens `<0xNN>`, if all are there */
     uint32_t fallback_ids[256];   /* of these, or BPE_NONE */
-    char cut[8]; /* a character that no pair has at the start of its right side unless at the end of its left one, too: text may
-                  * be cut before it without a change of tokens; empty if there is none */
-    struct pair_map merges; /* (left id, right id) -> rank << 32 | id of the join */
-    uint32_t unknown;       /* id for bytes without a token, or BPE_NONE */
-    bool fuse_unknown;      /* a run of unknown bytes is one token */
-    bool keep_unknown;      /* an unknown byte that gives no token still keeps its neighbours apart (llama.cpp) */
+    char cut[8];                  /* a character ("▁") before which text may be cut without a change of tokens, or empty ... */
+    bool crossed[256];            /* ... unless it follows itself or one of these bytes */
+    struct pair_map merges;       /* (left id, right id) -> rank << 32 | id of the join */
+    uint32_t unknown;             /* id for bytes without a token, or BPE_NONE */
+    bool fuse_unknown;            /* a run of unknown bytes is one token */
+    bool keep_unknown;            /* an unknown byte that gives no token still keeps its neighbours apart (llama.cpp) */
 };
 
 void bpe_set_merge(struct bpe *bpe, uint32_t left, uint32_t right, uint32_t rank, uint32_t joined);

@@ -18,8 +18,10 @@ struct normalizer_step *normalizer_add(struct normalizer *n, struct error *err)
 
 void normalizer_free(struct normalizer *n)
 {
-    for (size_t i = 0; i < n->count; i++)
+    for (size_t i = 0; i < n->count; i++) {
         pattern_free(n->steps[i].pattern);
+        charsmap_free(&n->steps[i].charsmap);
+    }
     n->count = 0;
 }
 
@@ -47,10 +49,39 @@ static void lowercase(const struct normalized *in, struct aligned *out)
     }
 }
 
-static void strip_accents(const struct normalized *in, struct aligned *out)
+/* Blocks that BERT's own tokenizer sets apart. */
+static bool is_chinese(uint32_t c)
+{
+    return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
+           (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) || (c >= 0x2b920 && c <= 0x2ceaf) ||
+           (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
+}
+
+/* BertNormalizer's first two steps; its others are steps of their own. */
+static void clean(const struct normalizer_step *step, const struct normalized *in, struct aligned *out)
+{
+    for (size_t at = 0, length; at < in->size; at += length) {
+        uint32_t c = utf8_at(in->text + at, in->text + in->size, &length), end = origin_at(in->origin, at + length);
+        bool apart = step->chinese && is_chinese(c);
+
+        if (step->clean && unicode_library_has(c, LIBRARY_BERT_CONTROL))
+            continue;
+        if (apart)
+            aligned_add(out, " ", 1, end);
+        if (step->clean && is_space(c))
+            aligned_add(out, " ", 1, end);
+        else
+            aligned_copy(out, in->text + at, length, origin_from(in->origin, at));
+        if (apart)
+            aligned_add(out, " ", 1, end);
+    }
+}
+
+static void strip_accents(const struct normalizer_step *step, const struct normalized *in, struct aligned *out)
 {
     for (size_t at = 0, length; at < in->size; at += length)
-        if (!unicode_in(utf8_at(in->text + at, in->text + in->size, &length), UNICODE_SET(UNICODE_MARK)))
+        if (!unicode_library_has(utf8_at(in->text + at, in->text + in->size, &length),
+                                 step->bert ? LIBRARY_BERT_ACCENT : LIBRARY_ACCENT))
             aligned_copy(out, in->text + at, length, origin_from(in->origin, at));
 }
 
@@ -148,7 +179,7 @@ static bool step_apply(const struct normalizer_step *step, struct normalizer_wor
         lowercase(in, out);
         break;
     case NORMALIZER_STRIP_ACCENTS:
-        strip_accents(in, out);
+        strip_accents(step, in, out);
         break;
     case NORMALIZER_PREPEND:
         aligned_add(out, step->content, step->content_size, origin_at(in->origin, 0));
@@ -156,6 +187,12 @@ static bool step_apply(const struct normalizer_step *step, struct normalizer_wor
         break;
     case NORMALIZER_REPLACE:
         return replace(step, work, in, limit, out, err);
+    case NORMALIZER_CHARSMAP:
+        charsmap_apply(&step->charsmap, step->longest, in->text, in->size, in->origin, limit, out);
+        break;
+    case NORMALIZER_BERT:
+        clean(step, in, out);
+        break;
     case NORMALIZER_STRIP:
         break;
     }

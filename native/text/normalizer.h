@@ -14,6 +14,7 @@
 
 #include "native/base/error.h"
 #include "native/text/aligned.h"
+#include "native/text/charsmap.h"
 #include "native/text/pattern.h"
 
 enum { NORMALIZER_MAX_STEPS = 16, NORMALIZER_MAX_CONTENT = 256 };
@@ -30,12 +31,18 @@ struct normalizer {
             NORMALIZER_STRIP,
             NORMALIZER_PREPEND,
             NORMALIZER_REPLACE,
+            NORMALIZER_CHARSMAP,
+            NORMALIZER_BERT,
         } kind;
         struct pattern *pattern; /* of Replace, owned; NULL where it is one plain byte, `byte` */
         char byte;
         char content[NORMALIZER_MAX_CONTENT]; /* of Replace and Prepend */
         size_t content_size;
-        bool left, right; /* of Strip */
+        struct charsmap charsmap; /* owned */
+        bool longest;             /* ... applied as SentencePiece does */
+        bool bert;                /* of StripAccents: those that BertNormalizer knows */
+        bool clean, chinese;      /* of BertNormalizer: controls out, ideographs apart */
+        bool left, right;         /* of Strip */
     } steps[NORMALIZER_MAX_STEPS];
     size_t count;
 };

@@ -170,7 +170,8 @@ static bool in_set(enum split_set set, uint32_t c)
     case SET_SPACES:
         return unicode_in(c, UNICODE_SPACES);
     case SET_PUNCTUATION:
-        return unicode_in(c, UNICODE_PUNCTUATIONS) || (c < 0x80 && unicode_in(c, UNICODE_SET(UNICODE_SYMBOL)));
+        return c < 0x80 ? unicode_in(c, UNICODE_PUNCTUATIONS | UNICODE_SET(UNICODE_SYMBOL))
+                        : unicode_library_has(c, LIBRARY_PUNCTUATION);
     case SET_WORDS:
         break;
     }

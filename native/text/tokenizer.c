@@ -20,6 +20,8 @@ void tokenizer_free(struct tokenizer *t)
     added_tokens_free(&t->added_normalized);
     pair_map_free(&t->bpe.merges);
     pair_map_free(&t->bpe.by_character);
+    unigram_free(&t->unigram);
+    wordpiece_free(&t->wordpiece);
     normalizer_free(&t->normalizer);
     pretokenizer_free(&t->pretokenizer);
     free(t);
@@ -52,8 +54,10 @@ struct encoding {
     bool special;
     struct normalizer_work normalizer;
     struct pretokenizer_work *pretokenizer;
-    struct bpe_work work;
+    struct bpe_work bpe;
+    struct unigram_work unigram;
     struct piece_cache cache;
+    bool unknown; /* a character that the model cannot give at all */
     struct tokens *out;
     struct error *err;
 };
@@ -66,7 +70,12 @@ static void encode_word(struct encoding *e, const char *word, size_t size, uint3
 
     if (piece_cache_get(&e->cache, word, size, start, out))
         return;
-    bpe_encode(&e->t->bpe, (const uint8_t *)word, size, start, &e->work, out);
+    if (e->t->model == MODEL_BPE)
+        bpe_encode(&e->t->bpe, (const uint8_t *)word, size, start, &e->bpe, out);
+    else if (e->t->model == MODEL_WORDPIECE)
+        wordpiece_encode(&e->t->wordpiece, word, size, start, out);
+    else if (!unigram_encode(&e->t->unigram, word, size, start, &e->unigram, out))
+        e->unknown = true;
     piece_cache_put(&e->cache, word, size, start, out, before);
 }
 
@@ -76,7 +85,8 @@ static void encode_words(struct encoding *e, const char *piece, size_t size, uin
     size_t length = strlen(cut), done = 0;
 
     for (size_t at = length; length && at + length <= size; at++)
-        if (piece[at] == *cut && !memcmp(piece + at, cut, length) && memcmp(piece + at - length, cut, length)) {
+        if (piece[at] == *cut && !memcmp(piece + at, cut, length) && memcmp(piece + at - length, cut, length) &&
+            !e->t->bpe.crossed[(uint8_t)piece[at - 1]]) {
             encode_word(e, piece + done, at - done, start + (uint32_t)done);
             done = at;
         }
@@ -159,8 +169,12 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, 
 
     bool ok = encode_text(&e, text, size);
 
+    if (ok && e.unknown)
+        ok = error_set(err, ERROR_UNKNOWN, "take characters out that the vocabulary lacks",
+                       "the text has a character without a token, and the tokenizer has no unknown token");
     piece_cache_free(&e.cache);
-    bpe_work_free(&e.work);
+    bpe_work_free(&e.bpe);
+    unigram_work_free(&e.unigram);
     normalizer_work_free(&e.normalizer);
     pretokenizer_work_free(e.pretokenizer);
     return ok;

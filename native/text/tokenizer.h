@@ -1,14 +1,14 @@
 /* tokenizer.h - text to token ids and back, exactly as the library that a model's tokenizer file was written for.
  *
  *     text ── added tokens ──┬─> id                                  `<|im_end|>`: matched whole, never split
- *                            └─> text between ── normaliser ── splits ──> pieces ── BPE ──> ids
+ *                            └─> text between ── normaliser ── splits ──> pieces ── BPE, Unigram, WordPiece ──> ids
  *
  * The normaliser changes text (normalizer.h), a split cuts it into pieces (pretokenizer.h), and the model gives a piece its
- * tokens (bpe.h). Ids go back to text by the decoder's steps (decoder.h).
+ * tokens (bpe.h, unigram.h, wordpiece.h). Ids go back to text by the decoder's steps (decoder.h).
  *
- * Two sources give the same object: a `tokenizer.json` of the Hugging Face format, and the arrays in a GGUF file. Both are
- * hostile input. What the file asks for and we do not do (Unigram, WordPiece, ...) is refused by name; nothing is approximated. A
- * tokenizer never changes after loading and may be shared between threads.
+ * Four sources give the same object: a `tokenizer.json` of the Hugging Face format, a SentencePiece model, tiktoken's ranks, and
+ * the arrays in a GGUF file. All are hostile input. What a file asks for and we do not do is refused by name; nothing is
+ * approximated. A tokenizer never changes after loading and may be shared between threads.
  *
  * Encoding adds no BOS or EOS: templates write them. tokenizer_surround adds what the file's `post_processor` does.
  */
@@ -38,18 +38,27 @@ struct text_slice {
 
 /* The vocabulary as a GGUF file holds it (keys tokenizer.ggml.*); all borrowed, and free again after the call. */
 struct tokenizer_arrays {
-    const char *model;               /* .model; only "gpt2", the name for byte-level BPE, is accepted           */
-    const char *pre;                 /* .pre, the name of the split rule; NULL is refused                       */
+    const char *model;               /* .model: "gpt2", byte-level BPE, or "llama", SentencePiece's BPE         */
+    const char *pre;                 /* .pre, the name of the split rule; of "gpt2", where NULL is refused      */
     const struct text_slice *tokens; /* .tokens, in the byte alphabet                                           */
     const int32_t *types;            /* .token_type, one a token (3 control, 4 user-defined ...), NULL if absent */
     size_t token_count;
-    const struct text_slice *merges; /* .merges, "left right" */
+    const struct text_slice *merges; /* .merges, "left right"; of "gpt2" */
     size_t merge_count;
+    const float *scores;  /* .scores, one a token; of "llama" */
+    bool no_space_prefix; /* .add_space_prefix is there and false; of "llama" */
 };
 
 /* From the text of a tokenizer.json. NULL with `err`; the place names the member ("pre_tokenizer.pretokenizers[0].type"). */
 struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *err);
+/* Any of these files, told apart by how it begins. */
 struct tokenizer *tokenizer_read_file(const char *path, struct error *err);
+
+/* From SentencePiece's own file (`tokenizer.model`; Unigram or BPE), and from a list of ranks as tiktoken has it (lines of base64
+ * and a number); the latter does not name its split rule, which is told by the count of ranks: r50k, p50k, cl100k, o200k and
+ * Llama 3. NULL with `err`. */
+struct tokenizer *tokenizer_read_sentencepiece(const void *bytes, size_t size, struct error *err);
+struct tokenizer *tokenizer_read_ranks(const char *text, size_t size, struct error *err);
 
 /* From the arrays of a GGUF file. NULL with `err`. */
 struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *arrays, struct error *err);

@@ -3,7 +3,7 @@
 
 #include "native/text/tokenizer_build.h"
 
-enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
+enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4, TYPE_UNUSED = 5, TYPE_BYTE = 6 };
 
 /* The split rules that a GGUF file names (llama.cpp's llm_load_vocab), in the original patterns. */
 static const struct rule {
@@ -30,6 +30,7 @@ static bool add_tokens(struct tokenizer_builder *b, const struct tokenizer_array
         int32_t type = a->types ? a->types[i] : 1;
         uint8_t flags = type == TYPE_CONTROL || type == TYPE_UNKNOWN ? TOKEN_ADDED | TOKEN_SPECIAL
                         : type == TYPE_USER_DEFINED                  ? TOKEN_ADDED
+                        : type == TYPE_BYTE || type == TYPE_UNUSED   ? 0
                                                                      : TOKEN_OF_MODEL;
 
         if (!builder_add(b, i, a->tokens[i], flags, err))
@@ -57,42 +58,88 @@ static bool add_merges(struct tokenizer_builder *b, struct tokenizer *t, const s
     return true;
 }
 
-struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *a, struct error *err)
+static bool fill_bytes(struct tokenizer *t, struct tokenizer_builder *b, const struct tokenizer_arrays *a, struct error *err)
 {
     const struct rule *rule = a->pre ? rule_named(a->pre) : NULL;
 
-    if (!a->model || strcmp(a->model, "gpt2")) {
-        error_set(err, ERROR_UNSUPPORTED, "byte-level BPE is offered, named \"gpt2\"", "tokenizer model \"%s\"",
-                  a->model ? a->model : "");
-        error_at(err, "tokenizer.ggml.model");
-        return NULL;
-    }
     if (!rule) {
         error_set(err, ERROR_UNSUPPORTED, "give a tokenizer.json beside the file",
                   a->pre ? "split rule \"%s\"" : "no split rule%s", a->pre ? a->pre : "");
-        error_at(err, "tokenizer.ggml.pre");
+        return error_at(err, "tokenizer.ggml.pre");
+    }
+    if (a->merge_count == 0 || a->merge_count > TOKENIZER_MAX_TOKENS)
+        return error_set(err, ERROR_LIMIT, NULL, "%zu merges", a->merge_count) || error_at(err, "tokenizer.ggml.merges");
+    t->whole_pieces = rule->whole_pieces;
+    t->decoder.bytes = true;
+    if ((rule->digits && !pretokenizer_add_set(&t->pretokenizer, SET_DIGITS, SPLIT_ISOLATED, err)) ||
+        !pretokenizer_add_pattern(&t->pretokenizer, rule->pattern, strlen(rule->pattern), false, SPLIT_ISOLATED, false, err) ||
+        !pretokenizer_add_byte_level(&t->pretokenizer, false, false, err) || !builder_start(b, a->token_count, err) ||
+        !add_tokens(b, a, err) || !add_merges(b, t, a, err) || !builder_finish(b, t, err))
+        return false;
+    t->bpe.unknown = BPE_NONE;
+    t->bpe.keep_unknown = true;
+    return true;
+}
+
+static bool add_step(struct normalizer *n, int kind, struct error *err)
+{
+    static const char mark[] = "\xe2\x96\x81";
+    struct normalizer_step *step = normalizer_add(n, err);
+
+    if (!step)
+        return false;
+    step->kind = kind;
+    step->byte = ' ';
+    step->content_size = sizeof mark - 1;
+    memcpy(step->content, mark, sizeof mark);
+    return true;
+}
+
+/* llama.cpp's llm_tokenizer_spm: spaces as "▁", one before each stretch of text, pairs joined by score. */
+static bool fill_scores(struct tokenizer *t, struct tokenizer_builder *b, const struct tokenizer_arrays *a, struct error *err)
+{
+    if (!a->scores || !a->types)
+        return error_set(err, ERROR_MISSING, NULL, "the model \"llama\" needs scores and token types") ||
+               error_at(err, "tokenizer.ggml.scores");
+    if ((!a->no_space_prefix && !add_step(&t->normalizer, NORMALIZER_PREPEND, err)) ||
+        !add_step(&t->normalizer, NORMALIZER_REPLACE, err) || !builder_start(b, a->token_count, err) || !add_tokens(b, a, err) ||
+        !builder_finish(b, t, err))
+        return false;
+    t->bpe.unknown = BPE_NONE;
+    t->bpe.byte_fallback = true;
+    for (uint32_t i = 0; i < a->token_count; i++) {
+        if (a->types[i] == TYPE_UNKNOWN)
+            t->bpe.unknown = i;
+        if (a->types[i] == TYPE_BYTE)
+            builder_set_fallback(t, a->tokens[i], i);
+    }
+    t->decoder.steps[0] = (struct decoder_step){ .kind = DECODER_REPLACE, .text = "\xe2\x96\x81", .content = " " };
+    t->decoder.steps[1] = (struct decoder_step){ .kind = DECODER_BYTE_FALLBACK };
+    t->decoder.steps[2] = (struct decoder_step){ .kind = DECODER_FUSE };
+    t->decoder.steps[3] = (struct decoder_step){ .kind = DECODER_STRIP, .text = " ", .start = 1 };
+    t->decoder.count = a->no_space_prefix ? 3 : 4;
+    if (!builder_merge_by_scores(b, t, a->scores, err))
+        return false;
+    builder_set_cut(b, t);
+    return true;
+}
+
+struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *a, struct error *err)
+{
+    bool bytes = a->model && !strcmp(a->model, "gpt2");
+
+    if (!bytes && !(a->model && !strcmp(a->model, "llama"))) {
+        error_set(err, ERROR_UNSUPPORTED, "\"gpt2\", byte-level BPE, and \"llama\", BPE by scores, are offered",
+                  "tokenizer model \"%s\"", a->model ? a->model : "");
+        error_at(err, "tokenizer.ggml.model");
         return NULL;
     }
 
     struct tokenizer *t = calloc(1, sizeof *t);
     struct tokenizer_builder b = { 0 };
-    bool ok = t || error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
+    bool ok = t ? (bytes ? fill_bytes(t, &b, a, err) : fill_scores(t, &b, a, err))
+                : error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
 
-    ok = ok && (a->merge_count <= TOKENIZER_MAX_TOKENS || error_set(err, ERROR_LIMIT, NULL, "%zu merges", a->merge_count));
-    if (ok) {
-        t->whole_pieces = rule->whole_pieces;
-        t->decoder.bytes = true;
-        ok =
-            (!rule->digits || pretokenizer_add_set(&t->pretokenizer, SET_DIGITS, SPLIT_ISOLATED, err)) &&
-            pretokenizer_add_pattern(&t->pretokenizer, rule->pattern, strlen(rule->pattern), false, SPLIT_ISOLATED, false, err) &&
-            pretokenizer_add_byte_level(&t->pretokenizer, false, false, err);
-    }
-    ok = ok && builder_start(&b, a->token_count, err) && add_tokens(&b, a, err) && add_merges(&b, t, a, err) &&
-         builder_finish(&b, t, err);
-    if (ok) {
-        t->bpe.unknown = BPE_NONE;
-        t->bpe.keep_unknown = true;
-    }
     builder_free(&b);
     if (!ok) {
         tokenizer_free(t);

@@ -1,5 +1,6 @@
 #include "native/text/tokenizer_build.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,15 +102,17 @@ static bool ends_in_word_start(struct text_slice text)
     return text.size >= 3 && !memcmp(text.bytes + text.size - 3, WORD_START, 3);
 }
 
-/* Where nothing is left out of the text and no merge crosses it, the start of a word is a border. */
+/* Where nothing is left out of the text, the start of a word is a border that only a few merges cross. */
 void builder_set_cut(const struct tokenizer_builder *b, struct tokenizer *t)
 {
     bool whole = t->bpe.unknown != BPE_NONE || t->bpe.byte_fallback;
 
     for (unsigned i = 0; i < 256; i++)
         whole = whole && (t->bpe.unknown != BPE_NONE || t->bpe.fallback_ids[i] != BPE_NONE);
-    if (t->bpe.characters && whole && !b->crosses && pair_map_get(&t->bpe.by_character, 0x2581) != UINT64_MAX)
-        memcpy(t->bpe.cut, WORD_START, sizeof WORD_START);
+    if (!t->bpe.characters || !whole || pair_map_get(&t->bpe.by_character, 0x2581) == UINT64_MAX)
+        return;
+    memcpy(t->bpe.cut, WORD_START, sizeof WORD_START);
+    memcpy(t->bpe.crossed, b->crossed, sizeof b->crossed);
 }
 
 bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text_slice left, struct text_slice right,
@@ -122,7 +125,7 @@ bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text
         return error_set(err, ERROR_UNKNOWN, NULL, "the %s side is not in the vocabulary",
                          left_id == BPE_NONE ? "left" : "right");
     if (starts_word(right) && !ends_in_word_start(left))
-        b->crosses = true;
+        b->crossed[(uint8_t)left.bytes[left.size - 1]] = true;
     memcpy(both, left.bytes, left.size);
     memcpy(both + left.size, right.bytes, right.size);
 
@@ -148,15 +151,22 @@ static int fallback_byte(struct text_slice text)
     return (int)value;
 }
 
+void builder_set_fallback(struct tokenizer *t, struct text_slice text, uint32_t id)
+{
+    int byte = fallback_byte(text);
+
+    if (byte >= 0)
+        t->bpe.fallback_ids[byte] = id;
+}
+
 /* Ids of the symbols that BPE starts from. */
 static void set_symbol(struct tokenizer *t, struct text_slice text, uint32_t id)
 {
     struct bpe *bpe = &t->bpe;
     size_t length;
-    int byte = bpe->characters ? fallback_byte(text) : -1;
 
-    if (byte >= 0)
-        bpe->fallback_ids[byte] = id;
+    if (bpe->characters)
+        builder_set_fallback(t, text, id);
     if (!bpe->characters && text.size == 1) {
         bpe->byte_ids[(uint8_t)*text.bytes] = id;
     } else if (bpe->characters) {
@@ -169,8 +179,11 @@ static void set_symbol(struct tokenizer *t, struct text_slice text, uint32_t id)
     }
 }
 
-static bool add_added(struct tokenizer *t, struct normalizer_work *work, struct text_slice text, uint32_t id, struct error *err)
+static bool add_added(const struct tokenizer_builder *b, struct tokenizer *t, struct normalizer_work *work, uint32_t id,
+                      struct error *err)
 {
+    struct text_slice text = b->texts[id];
+
     if (!(t->flags[id] & TOKEN_NORMALIZED)) {
         added_tokens_add(&t->added, text.bytes, text.size, id);
         return true;
@@ -178,7 +191,7 @@ static bool add_added(struct tokenizer *t, struct normalizer_work *work, struct 
 
     struct normalized content = { text.bytes, text.size, { NULL, 0 } };
 
-    if (!normalizer_apply(&t->normalizer, work, &content, err))
+    if (!b->raw_added && !normalizer_apply(&t->normalizer, work, &content, err))
         return false;
     added_tokens_add(&t->added_normalized, content.text, content.size, id);
     return true;
@@ -223,7 +236,7 @@ bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct err
 
         t->flags[id] = b->flags[id];
         if (text.bytes && b->flags[id] & TOKEN_ADDED)
-            ok = add_added(t, &work, text, id, err);
+            ok = add_added(b, t, &work, id, err);
         if (text.bytes)
             add_bytes(t, text, id);
         t->offsets[id + 1] = (uint32_t)t->bytes.size;
@@ -247,4 +260,80 @@ bool tokenizer_find(const struct tokenizer *t, const char *text, size_t size, ui
         }
     }
     return false;
+}
+
+static int by_falling_score(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return x < y ? 1 : -(x > y);
+}
+
+/* How many scores are better; equal scores have one rank, so that ties go to the leftmost pair. */
+static uint32_t rank_of(const float *sorted, uint32_t count, float score)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (sorted[middle] > score)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool builder_merge_by_scores(struct tokenizer_builder *b, struct tokenizer *t, const float *scores, struct error *err)
+{
+    float *sorted = malloc(b->count * sizeof *sorted);
+
+    if (!sorted)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %u scores", b->count);
+    for (uint32_t i = 0; i < b->count; i++)
+        sorted[i] = scores[i] == scores[i] ? scores[i] : 0;
+    qsort(sorted, b->count, sizeof *sorted, by_falling_score);
+    for (uint32_t id = 0; id < b->count; id++) {
+        struct text_slice text = b->texts[id];
+        uint32_t rank = rank_of(sorted, b->count, scores[id]);
+
+        if (!text.bytes || !(b->flags[id] & TOKEN_OF_MODEL))
+            continue;
+        for (size_t i = 1; i < text.size; i++) {
+            struct text_slice left = { text.bytes, i }, right = { text.bytes + i, text.size - i };
+
+            if (((uint8_t)text.bytes[i] & 0xc0) == 0x80)
+                continue;
+
+            uint32_t left_id = builder_find(b, left), right_id = builder_find(b, right);
+
+            if (left_id == BPE_NONE || right_id == BPE_NONE || !(b->flags[left_id] & b->flags[right_id] & TOKEN_OF_MODEL))
+                continue;
+            if (starts_word(right) && !ends_in_word_start(left))
+                b->crossed[(uint8_t)left.bytes[left.size - 1]] = true;
+            bpe_set_merge(&t->bpe, left_id, right_id, rank, id);
+        }
+    }
+    free(sorted);
+    return true;
+}
+
+void builder_set_unigram(const struct tokenizer_builder *b, struct tokenizer *t, double *scores, uint32_t unknown,
+                         bool byte_fallback)
+{
+    struct unigram *u = &t->unigram;
+
+    t->model = MODEL_UNIGRAM;
+    u->scores = scores;
+    u->unknown = unknown;
+    u->byte_fallback = byte_fallback;
+    u->least = INFINITY;
+    memcpy(u->fallback_ids, t->bpe.fallback_ids, sizeof u->fallback_ids);
+    for (uint32_t id = 0; id < b->count; id++) {
+        if (!b->texts[id].bytes || !(b->flags[id] & TOKEN_OF_MODEL))
+            continue;
+        u->least = scores[id] < u->least ? scores[id] : u->least;
+        added_tokens_add(&u->trie, b->texts[id].bytes, b->texts[id].size, id);
+    }
 }

@@ -16,6 +16,8 @@
 #include "native/text/pair_map.h"
 #include "native/text/pretokenizer.h"
 #include "native/text/tokenizer.h"
+#include "native/text/unigram.h"
+#include "native/text/wordpiece.h"
 
 enum {
     TOKEN_PRESENT = 1,
@@ -39,7 +41,10 @@ struct tokenizer {
     struct added_tokens added, added_normalized;
     struct normalizer normalizer;
     struct pretokenizer pretokenizer;
+    enum { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE } model;
     struct bpe bpe;
+    struct unigram unigram;
+    struct wordpiece wordpiece;
     struct decoder decoder;
     bool whole_pieces; /* `ignore_merges`: a piece that is a token is that token */
     uint32_t before[TOKENIZER_MAX_AROUND], after[TOKENIZER_MAX_AROUND]; /* ids put around a text */
@@ -52,7 +57,8 @@ struct tokenizer_builder {
     uint8_t *flags;
     uint32_t count; /* ids below it */
     struct pair_map by_text;
-    bool crosses; /* a merge puts "▁" after another character */
+    bool raw_added;    /* texts of added tokens are as normalised text has them */
+    bool crossed[256]; /* last bytes of other characters that a merge puts "▁" after */
 };
 
 bool builder_start(struct tokenizer_builder *b, size_t ids, struct error *err);
@@ -65,6 +71,12 @@ bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text
 /* Writes bytes, offsets, flags, ids of bytes and characters, and the added tokens; normaliser, pre-tokenizer and merges must be
  * there. Tokens stand for bytes if the pre-tokenizer has a ByteLevel step. */
 bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct error *err);
+void builder_set_fallback(struct tokenizer *t, struct text_slice text, uint32_t id); /* of "<0xNN>", which text never gives */
+/* SentencePiece's BPE, after builder_finish: pairs whose joined text is a token, the best score first. */
+bool builder_merge_by_scores(struct tokenizer_builder *b, struct tokenizer *t, const float *scores, struct error *err);
+/* Unigram, after builder_finish: scores of all ids below count. Takes `scores`. */
+void builder_set_unigram(const struct tokenizer_builder *b, struct tokenizer *t, double *scores, uint32_t unknown,
+                         bool byte_fallback);
 void builder_set_cut(const struct tokenizer_builder *b, struct tokenizer *t); /* last: sets bpe.cut */
 void builder_free(struct tokenizer_builder *b);
 

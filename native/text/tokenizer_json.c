@@ -44,7 +44,7 @@ static bool greatest_id(const json_t *vocabulary, const json_t *added, size_t *i
     uint64_t id;
     size_t i;
 
-    *ids = 0;
+    *ids = json_array_size(vocabulary);
     json_object_foreach((json_t *)vocabulary, key, value)
     {
         if (!id_of(value, &id))
@@ -68,6 +68,13 @@ static bool add_vocabulary(struct tokenizer_builder *b, const json_t *vocabulary
     size_t length;
     json_t *value;
 
+    json_array_foreach(vocabulary, length, value)
+    {
+        if (!json_is_string(json_array_get(value, 0)) || !json_is_number(json_array_get(value, 1)))
+            return error_set(err, ERROR_TYPE, NULL, "no text and score") || error_at(err, "model.vocab[%zu]", length);
+        if (!builder_add(b, length, slice_of(json_array_get(value, 0)), TOKEN_OF_MODEL, err))
+            return error_at(err, "model.vocab");
+    }
     json_object_keylen_foreach((json_t *)vocabulary, key, length, value)
     {
         struct text_slice text = { key, length };
@@ -147,13 +154,10 @@ static bool add_merges(struct tokenizer_builder *b, struct tokenizer *t, const j
     return true;
 }
 
-static bool model_fits(const json_t *model, struct error *err)
+static bool bpe_fits(const json_t *model, struct error *err)
 {
     static const char *const absent[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix" };
-    const char *type = member_text(model, "type");
 
-    if (*type && strcmp(type, "BPE"))
-        return refuse(err, "model.type", type);
     if (!json_is_object(json_object_get(model, "vocab")))
         return error_set(err, ERROR_MISSING, NULL, "no object") || error_at(err, "model.vocab");
     if (!json_is_array(json_object_get(model, "merges")))
@@ -178,29 +182,102 @@ static bool read_steps(struct tokenizer *t, const json_t *root, struct error *er
     return true;
 }
 
+static bool unknown_of(const json_t *model, const struct tokenizer_builder *b, uint32_t *id, struct error *err)
+{
+    const json_t *unknown = json_object_get(model, "unk_token");
+
+    *id = json_is_string(unknown) ? builder_find(b, slice_of(unknown)) : BPE_NONE;
+    return !is_set(unknown) || *id != BPE_NONE ||
+           (error_set(err, ERROR_UNKNOWN, NULL, "not in the vocabulary"), error_at(err, "model.unk_token"));
+}
+
+static bool fill_bpe(struct tokenizer *t, struct tokenizer_builder *b, const json_t *model, struct error *err)
+{
+    t->bpe.fuse_unknown = json_is_true(json_object_get(model, "fuse_unk"));
+    t->bpe.byte_fallback = json_is_true(json_object_get(model, "byte_fallback"));
+    t->whole_pieces = json_is_true(json_object_get(model, "ignore_merges"));
+    if (!unknown_of(model, b, &t->bpe.unknown, err))
+        return false;
+    builder_set_cut(b, t);
+    return true;
+}
+
+/* Unigram's vocabulary is a list of [text, score]. */
+static bool fill_unigram(struct tokenizer *t, struct tokenizer_builder *b, const json_t *model, struct error *err)
+{
+    const json_t *vocabulary = json_object_get(model, "vocab"), *unknown = json_object_get(model, "unk_id");
+    json_int_t id = json_is_integer(unknown) ? json_integer_value(unknown) : -1;
+    double *scores = calloc(b->count, sizeof *scores);
+
+    if (!scores)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %u scores", b->count);
+    for (size_t i = 0; i < json_array_size(vocabulary); i++)
+        scores[i] = json_number_value(json_array_get(json_array_get(vocabulary, i), 1));
+    builder_set_unigram(b, t, scores, id < 0 ? BPE_NONE : (uint32_t)id, json_is_true(json_object_get(model, "byte_fallback")));
+    return id < (json_int_t)json_array_size(vocabulary) ||
+           (error_set(err, ERROR_RANGE, NULL, "not in the vocabulary"), error_at(err, "model.unk_id"));
+}
+
+static bool fill_wordpiece(struct tokenizer *t, struct tokenizer_builder *b, const json_t *model, struct error *err)
+{
+    const json_t *most = json_object_get(model, "max_input_chars_per_word");
+    const char *prefix =
+        json_object_get(model, "continuing_subword_prefix") ? member_text(model, "continuing_subword_prefix") : "##";
+    size_t length = strlen(prefix);
+
+    t->model = MODEL_WORDPIECE;
+    t->wordpiece.longest = json_integer_value(most) > 0 ? (size_t)json_integer_value(most) : 100;
+    for (uint32_t id = 0; id < b->count; id++) {
+        struct text_slice text = b->texts[id];
+
+        if (!text.bytes || !(b->flags[id] & TOKEN_OF_MODEL))
+            continue;
+        added_tokens_add(&t->wordpiece.first, text.bytes, text.size, id);
+        if (text.size > length && !memcmp(text.bytes, prefix, length))
+            added_tokens_add(&t->wordpiece.rest, text.bytes + length, text.size - length, id);
+    }
+    if (!unknown_of(model, b, &t->wordpiece.unknown, err))
+        return false;
+    return t->wordpiece.unknown != BPE_NONE ||
+           (error_set(err, ERROR_MISSING, NULL, "no unknown token"), error_at(err, "model.unk_token"));
+}
+
+static const char *model_type(const json_t *model)
+{
+    const char *type = member_text(model, "type");
+
+    return *type                                            ? type
+           : json_object_get(model, "merges")               ? "BPE"
+           : json_is_array(json_object_get(model, "vocab")) ? "Unigram"
+                                                            : "WordPiece";
+}
+
 static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t *root, struct error *err)
 {
     const json_t *model = json_object_get(root, "model"), *vocabulary = json_object_get(model, "vocab"),
-                 *added = json_object_get(root, "added_tokens"), *unknown = json_object_get(model, "unk_token");
+                 *added = json_object_get(root, "added_tokens");
+    const char *type = model_type(model);
+    bool bpe = !strcmp(type, "BPE");
     size_t ids;
 
     if (!json_is_object(root))
         return error_set(err, ERROR_TYPE, NULL, "not an object");
-    if (!model_fits(model, err) || !read_steps(t, root, err))
+    if (!bpe && strcmp(type, "Unigram") && strcmp(type, "WordPiece"))
+        return refuse(err, "model.type", type);
+    if (!(strcmp(type, "Unigram") ? json_is_object(vocabulary) : json_is_array(vocabulary)))
+        return error_set(err, ERROR_MISSING, NULL, "none of the model's kind") || error_at(err, "model.vocab");
+    if ((bpe && !bpe_fits(model, err)) || !read_steps(t, root, err))
         return false;
+    if (!bpe && t->pretokenizer.byte_level)
+        return refuse(err, "pre_tokenizer", "ByteLevel before a model other than BPE");
     if (!greatest_id(vocabulary, added, &ids, err) || !builder_start(b, ids, err) || !add_vocabulary(b, vocabulary, err) ||
-        !add_merges(b, t, json_object_get(model, "merges"), err) || !add_added(b, added, err) || !builder_finish(b, t, err))
+        (bpe && !add_merges(b, t, json_object_get(model, "merges"), err)) || !add_added(b, added, err) ||
+        !builder_finish(b, t, err))
         return false;
-    t->bpe.unknown = BPE_NONE;
-    t->bpe.fuse_unknown = json_is_true(json_object_get(model, "fuse_unk"));
-    t->bpe.byte_fallback = json_is_true(json_object_get(model, "byte_fallback"));
-    t->whole_pieces = json_is_true(json_object_get(model, "ignore_merges"));
-    if (is_set(unknown)) {
-        t->bpe.unknown = json_is_string(unknown) ? builder_find(b, slice_of(unknown)) : BPE_NONE;
-        if (t->bpe.unknown == BPE_NONE)
-            return error_set(err, ERROR_UNKNOWN, NULL, "not in the vocabulary") || error_at(err, "model.unk_token");
-    }
-    builder_set_cut(b, t);
+    if (!(bpe                        ? fill_bpe(t, b, model, err)
+          : !strcmp(type, "Unigram") ? fill_unigram(t, b, model, err)
+                                     : fill_wordpiece(t, b, model, err)))
+        return false;
     return steps_read_post_processor(t, json_object_get(root, "post_processor"), err) || error_at(err, "post_processor");
 }
 
@@ -230,7 +307,16 @@ struct tokenizer *tokenizer_read_file(const char *path, struct error *err)
     struct tokenizer *t = NULL;
 
     if (file_read(path, TOKENIZER_MAX_FILE, &text, err)) {
-        t = tokenizer_read((const char *)text.bytes, text.size, err);
+        size_t at = 0;
+
+        while (at < text.size && memchr(" \t\r\n", text.bytes[at], 4))
+            at++;
+        if (at < text.size && text.bytes[at] == '{')
+            t = tokenizer_read((const char *)text.bytes, text.size, err);
+        else if (text.size && text.bytes[0] == 0x0a) /* the first field of a model is its first piece */
+            t = tokenizer_read_sentencepiece(text.bytes, text.size, err);
+        else
+            t = tokenizer_read_ranks((const char *)text.bytes, text.size, err);
         if (!t)
             error_at(err, "%s", path);
     }

@@ -1,3 +1,5 @@
+#include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "native/text/tokenizer_build.h"
@@ -70,6 +72,45 @@ static bool read_replace(struct normalizer_step *step, const json_t *value, stru
     return step->pattern;
 }
 
+static bool read_charsmap(struct normalizer_step *step, const json_t *value, struct error *err)
+{
+    const json_t *text = json_object_get(value, "precompiled_charsmap");
+    size_t size = json_string_length(text), written = 0;
+    uint8_t *bytes = malloc(size + 1);
+    bool ok = bytes || error_set(err, ERROR_MEMORY, NULL, "no memory for a map of characters");
+
+    step->kind = NORMALIZER_CHARSMAP;
+    ok = ok && ((json_is_string(text) && sodium_base642bin(bytes, size + 1, json_string_value(text), size, NULL, &written, NULL,
+                                                           sodium_base64_VARIANT_ORIGINAL) == 0) ||
+                error_set(err, ERROR_SYNTAX, NULL, "precompiled_charsmap: no base64"));
+    ok = ok && charsmap_read(&step->charsmap, bytes, written, err);
+    free(bytes);
+    return ok;
+}
+
+/* BertNormalizer: controls and ideographs, accents, lower case, each only if asked. */
+static bool read_bert(struct normalizer *n, struct normalizer_step *step, const json_t *value, struct error *err)
+{
+    bool lower = member_true(value, "lowercase", true);
+
+    step->kind = NORMALIZER_BERT;
+    step->clean = member_true(value, "clean_text", true);
+    step->chinese = member_true(value, "handle_chinese_chars", true);
+    if (member_true(value, "strip_accents", lower)) {
+        struct normalizer_step *parts = normalizer_add(n, err), *accents = parts ? normalizer_add(n, err) : NULL;
+
+        if (!accents)
+            return false;
+        parts->kind = NORMALIZER_NFD;
+        accents->kind = NORMALIZER_STRIP_ACCENTS;
+        accents->bert = true;
+    }
+    step = lower ? normalizer_add(n, err) : step;
+    if (step && lower)
+        step->kind = NORMALIZER_LOWERCASE;
+    return step;
+}
+
 static bool read_normalizer(struct normalizer *n, const json_t *value, unsigned depth, struct error *err)
 {
     static const struct {
@@ -108,13 +149,19 @@ static bool read_normalizer(struct normalizer *n, const json_t *value, unsigned 
         step->content_size = json_string_length(json_object_get(value, "prepend"));
         return copy_text(value, "prepend", step->content, sizeof step->content, err);
     }
+    if (!strcmp(type, "Precompiled"))
+        return read_charsmap(step, value, err);
+    if (!strcmp(type, "BertNormalizer"))
+        return read_bert(n, step, value, err);
     if (!strcmp(type, "Strip")) {
         step->kind = NORMALIZER_STRIP;
         step->left = member_true(value, "strip_left", true);
         step->right = member_true(value, "strip_right", true);
         return true;
     }
-    return refuse_type(err, type, "the normal forms, Replace, Prepend, Strip, StripAccents, Lowercase and Sequence are offered");
+    return refuse_type(err, type,
+                       "the normal forms, Replace, Prepend, Strip, StripAccents, Lowercase, Precompiled, BertNormalizer and "
+                       "Sequence are offered");
 }
 
 bool steps_read_normalizer(struct normalizer *n, const json_t *value, struct error *err)

@@ -12,10 +12,8 @@ bool unicode_is_word(uint32_t c)
 {
     if (unicode_in(c, UNICODE_WORDS))
         return true;
-    if (c < 0x100)
-        return c == 0xb2 || c == 0xb3 || c == 0xb9 || (c >= 0xbc && c <= 0xbe);
-    return (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
-           (c >= 0x1f170 && c <= 0x1f189);
+    return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+           (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
 }
 
 static int by_case(const void *key, const void *entry)
@@ -53,7 +51,14 @@ uint8_t unicode_combining(uint32_t c)
     const struct unicode_range *found =
         bsearch(&c, UNICODE_COMBINING, UNICODE_COMBINING_COUNT, sizeof *UNICODE_COMBINING, by_range);
 
-    return found ? found->combining : 0;
+    return found ? found->value : 0;
+}
+
+bool unicode_library_has(uint32_t c, enum unicode_library set)
+{
+    const struct unicode_range *found = bsearch(&c, UNICODE_LIBRARY, UNICODE_LIBRARY_COUNT, sizeof *UNICODE_LIBRARY, by_range);
+
+    return found && found->value & set;
 }
 
 static int by_pair(const void *key, const void *entry)

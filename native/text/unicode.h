@@ -44,7 +44,7 @@ enum {
     UNICODE_PUNCTUATIONS = UNICODE_SET(UNICODE_PUNCTUATION) | UNICODE_SET(UNICODE_CONNECTOR),
     UNICODE_SPACES = UNICODE_SET(UNICODE_SPACE) | UNICODE_SET(UNICODE_NEWLINE),
     UNICODE_WORDS = UNICODE_LETTERS | UNICODE_SET(UNICODE_MARK) | UNICODE_SET(UNICODE_DIGIT) | UNICODE_SET(UNICODE_NUMERAL) |
-                    UNICODE_SET(UNICODE_CONNECTOR), /* \w but for a few symbols, see unicode_is_word */
+                    UNICODE_SET(UNICODE_CONNECTOR), /* but for a few symbols, see unicode_is_word */
 };
 
 struct unicode_decomposition {
@@ -57,7 +57,7 @@ struct unicode_composition {
 };
 struct unicode_range {
     uint32_t first, last;
-    uint8_t combining;
+    uint8_t value; /* a combining class; a set of enum unicode_library */
 };
 struct unicode_case {
     uint32_t code_point, lower;
@@ -68,9 +68,10 @@ extern const uint8_t UNICODE_PAGES[][128];
 extern const uint32_t UNICODE_POOL[];
 extern const struct unicode_decomposition UNICODE_DECOMPOSITIONS[];
 extern const struct unicode_composition UNICODE_COMPOSITIONS[];
-extern const struct unicode_range UNICODE_COMBINING[];
+extern const struct unicode_range UNICODE_COMBINING[], UNICODE_LIBRARY[];
 extern const struct unicode_case UNICODE_LOWER[];
-extern const unsigned UNICODE_DECOMPOSITION_COUNT, UNICODE_COMPOSITION_COUNT, UNICODE_COMBINING_COUNT, UNICODE_LOWER_COUNT;
+extern const unsigned UNICODE_DECOMPOSITION_COUNT, UNICODE_COMPOSITION_COUNT, UNICODE_COMBINING_COUNT, UNICODE_LOWER_COUNT,
+    UNICODE_LIBRARY_COUNT;
 
 /* Kind and flags in one byte. */
 static inline uint8_t unicode_byte(uint32_t code_point)
@@ -85,7 +86,16 @@ static inline bool unicode_in(uint32_t code_point, uint32_t set)
     return set >> (unicode_byte(code_point) & 15) & 1;
 }
 
-bool unicode_is_word(uint32_t code_point); /* \w of the reference's regular expressions */
+bool unicode_is_word(uint32_t code_point); /* what a token of a single word may not stand next to: \w of Rust's `regex` */
+
+/* Sets of the library's steps that have older tables of their own. */
+enum unicode_library {
+    LIBRARY_PUNCTUATION = 1, /* of Punctuation and BertPreTokenizer */
+    LIBRARY_ACCENT = 2,      /* of StripAccents */
+    LIBRARY_BERT_ACCENT = 4, /* of BertNormalizer */
+    LIBRARY_BERT_CONTROL = 8,
+};
+bool unicode_library_has(uint32_t code_point, enum unicode_library set);
 
 /* A single lower-case letter, or the same code point. (U+0130 becomes two; the normaliser knows.) */
 uint32_t unicode_lower(uint32_t code_point);

@@ -33,7 +33,13 @@ static struct tokenizer *open_vocabulary(const char *name)
         gguf_close(&file);
         return NULL;
     }
+    bool space = true;
+    const struct gguf_value *scores = gguf_find(&file, "tokenizer.ggml.scores");
+
     assert_true(gguf_text(&file, "tokenizer.ggml.model", &model) && gguf_text(&file, "tokenizer.ggml.pre", &pre));
+    gguf_boolean(&file, "tokenizer.ggml.add_space_prefix", &space);
+    arrays.no_space_prefix = !space;
+    arrays.scores = scores && scores->type == GGUF_F32 ? (const float *)(const void *)scores->bytes : NULL;
     snprintf(model_name, sizeof model_name, "%.*s", (int)model.size, model.bytes);
     snprintf(pre_name, sizeof pre_name, "%.*s", (int)pre.size, pre.bytes);
     arrays.model = model_name;
@@ -120,10 +126,17 @@ static void starcoder_with_single_digits_gives_the_ids_of_llama_cpp(void **state
     check_vocabulary("starcoder");
 }
 
+static void phi3_by_scores_gives_the_ids_of_llama_cpp(void **state)
+{
+    (void)state;
+    check_vocabulary("phi-3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_gives_the_ids_of_llama_cpp),
+        cmocka_unit_test(phi3_by_scores_gives_the_ids_of_llama_cpp),
         cmocka_unit_test(starcoder_with_single_digits_gives_the_ids_of_llama_cpp),
     };
 

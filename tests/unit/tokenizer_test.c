@@ -215,7 +215,7 @@ static void what_is_not_offered_is_refused_by_name(void **state)
     (void)state;
     refused("[]", "", "not an object");
     refused("{", "line", "");
-    refused("{\"model\":{\"type\":\"Unigram\"}}", "model.type", "Unigram");
+    refused("{\"model\":{\"type\":\"WordLevel\"}}", "model.type", "WordLevel");
     refused(MODEL("\"dropout\":0.1,", WORDS), "model", "dropout");
     refused(MODEL("\"unk_token\":\"q\",", WORDS), "model.unk_token", "not in the vocabulary");
     refused(MODEL("", "{\"type\":\"UnicodeScripts\"},"), "pre_tokenizer: pretokenizers[0]", "UnicodeScripts");

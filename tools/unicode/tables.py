@@ -71,6 +71,22 @@ def compositions(canonical, ccc):
     return sorted(out)
 
 
+def library_sets():
+    """What steps of the library that have tables of their own take: 1 punctuation, 2 accent, 4 BERT's accent, 8 BERT's control."""
+    out = {}
+    mark = lambda c, bit: out.__setitem__(c, out.get(c, 0) | bit)
+    kept = {c for p, _ in pre_tokenizers.Punctuation("removed").pre_tokenize_str("".join(map(chr, POINTS))) for c in map(ord, p)}
+    accents, bert = normalizers.StripAccents(), normalizers.BertNormalizer(False, False, True, False)
+    clean = normalizers.BertNormalizer(True, False, False, False)
+    for c in POINTS:
+        if c not in kept:
+            mark(c, 1)
+        for bit, step in (2, accents), (4, bert), (8, clean):
+            if step.normalize_str(chr(c)) == "":
+                mark(c, bit)
+    return out
+
+
 def ranges(of):
     out = []
     for c in sorted(of):
@@ -152,6 +168,9 @@ def main():
         rows = [f"{{ {a:#x}, {b:#x}, {n} }}" for a, b, n in ranges(ccc)]
         f.write("const struct unicode_range UNICODE_COMBINING[] = {\n" + lines(rows) + "\n};\n")
         f.write(f"const unsigned UNICODE_COMBINING_COUNT = {len(rows)};\n\n")
+        rows = [f"{{ {a:#x}, {b:#x}, {n} }}" for a, b, n in ranges(library_sets())]
+        f.write("const struct unicode_range UNICODE_LIBRARY[] = {\n" + lines(rows) + "\n};\n")
+        f.write(f"const unsigned UNICODE_LIBRARY_COUNT = {len(rows)};\n\n")
         rows = [f"{{ {c:#x}, {ord(lower[c][0]):#x} }}" for c in sorted(lower)]
         f.write("const struct unicode_case UNICODE_LOWER[] = {\n" + lines(rows) + "\n};\n")
         f.write(f"const unsigned UNICODE_LOWER_COUNT = {len(rows)};\n")
