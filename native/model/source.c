@@ -526,10 +526,26 @@ static float *scores_of(const struct gguf *file, size_t tokens)
     return scores;
 }
 
+/* The token `name` if the file says that it is put before or after a text; if it says nothing, `otherwise` holds. */
+static const uint32_t *around(const struct gguf *file, const char *name, bool otherwise, uint32_t *id)
+{
+    char add[64], key[64];
+    int64_t number;
+
+    snprintf(add, sizeof add, "tokenizer.ggml.add_%s_token", name);
+    snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", name);
+    gguf_boolean(file, add, &otherwise);
+    if (!otherwise || !gguf_integer(file, key, &number) || number < 0 || number > UINT32_MAX)
+        return NULL;
+    *id = (uint32_t)number;
+    return id;
+}
+
 static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *err)
 {
     size_t types;
     bool space = true;
+    uint32_t bos, eos;
     struct tokenizer_arrays arrays = { 0 };
     char *kind = text_of(file, "tokenizer.ggml.model"), *pre = text_of(file, "tokenizer.ggml.pre");
     struct text_slice *tokens = gguf_texts(file, "tokenizer.ggml.tokens", &arrays.token_count);
@@ -546,6 +562,8 @@ static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *e
     arrays.types = type;
     arrays.scores = scores;
     arrays.no_space_prefix = !space;
+    arrays.bos = around(file, "bos", kind && !strcmp(kind, "llama"), &bos);
+    arrays.eos = around(file, "eos", false, &eos);
     if (!kind || !tokens)
         error_set(err, ERROR_MISSING, NULL, "the file lacks tokenizer.ggml.model or .tokens");
     else if (type && types != arrays.token_count)
@@ -572,5 +590,23 @@ struct tokenizer *model_tokenizer(const struct model_source *model, struct error
     tokenizer = gguf_tokenizer(&model->gguf, err);
     if (!tokenizer)
         error_at(err, "%s", model->path);
+    return tokenizer;
+}
+
+struct tokenizer *model_tokenizer_file(const char *path, struct error *err)
+{
+    struct gguf file = { 0 };
+    struct tokenizer *tokenizer = NULL;
+    FILE *stream = fopen(path, "rb");
+    char magic[4] = "";
+    bool is_gguf = stream && fread(magic, 1, sizeof magic, stream) == sizeof magic && !memcmp(magic, "GGUF", 4);
+
+    if (stream)
+        fclose(stream);
+    if (!is_gguf)
+        return tokenizer_read_file(path, err);
+    if (gguf_open(&file, path, err) && !(tokenizer = gguf_tokenizer(&file, err)))
+        error_at(err, "%s", path);
+    gguf_close(&file);
     return tokenizer;
 }

@@ -49,6 +49,9 @@ bool model_read_stored(const struct model_source *model, const char *name, const
 /* A new tokenizer of the model (tokenizer_free). NULL with `err`. */
 struct tokenizer *model_tokenizer(const struct model_source *model, struct error *err);
 
+/* From a file by itself: a GGUF file's vocabulary, or what tokenizer_read_file reads. */
+struct tokenizer *model_tokenizer_file(const char *path, struct error *err);
+
 /* The text of the chat template, zero-terminated, or NULL when the model has none. Of several the one called "default". Borrowed. */
 const char *model_chat_template(const struct model_source *model);
 

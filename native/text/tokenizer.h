@@ -45,8 +45,9 @@ struct tokenizer_arrays {
     size_t token_count;
     const struct text_slice *merges; /* .merges, "left right"; of "gpt2" */
     size_t merge_count;
-    const float *scores;  /* .scores, one a token; of "llama" */
-    bool no_space_prefix; /* .add_space_prefix is there and false; of "llama" */
+    const float *scores;       /* .scores, one a token; of "llama" */
+    const uint32_t *bos, *eos; /* what the file says is put around a text; NULL for nothing */
+    bool no_space_prefix;      /* .add_space_prefix is there and false; of "llama" */
 };
 
 /* From the text of a tokenizer.json. NULL with `err`; the place names the member ("pre_tokenizer.pretokenizers[0].type"). */
@@ -89,6 +90,19 @@ void tokenizer_surround(const struct tokenizer *t, struct tokens *tokens);
  * text was given. With `special` false special tokens are left out. Errors: range (an id without a token). */
 bool tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t count, bool special, struct buffer *out,
                       struct error *err);
+
+/* Decoding token by token, as a model writes: each call appends what is certain of the text so far, in whole characters; bytes
+ * that turn out to be none become U+FFFD. Zero but for `tokenizer` and `special` is a start; free with tokenizer_stream_free. */
+struct tokenizer_stream {
+    const struct tokenizer *tokenizer;
+    bool special;
+    uint32_t *ids; /* owned: those whose text is out, for what the next depends on, then those whose text is not */
+    size_t count, capacity, known;
+    size_t told; /* bytes of the text of ids[0..known) */
+};
+bool tokenizer_stream_feed(struct tokenizer_stream *s, uint32_t id, struct buffer *out, struct error *err); /* range */
+void tokenizer_stream_finish(struct tokenizer_stream *s, struct buffer *out); /* what is left, whole or not */
+void tokenizer_stream_free(struct tokenizer_stream *s);
 
 uint32_t tokenizer_size(const struct tokenizer *t);                                          /* greatest id + 1 */
 bool tokenizer_find(const struct tokenizer *t, const char *text, size_t size, uint32_t *id); /* by its bytes */

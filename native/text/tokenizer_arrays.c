@@ -141,9 +141,15 @@ struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *a, struct
                 : error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
 
     builder_free(&b);
+    if (ok && ((a->bos && *a->bos >= t->count) || (a->eos && *a->eos >= t->count)))
+        ok = error_set(err, ERROR_RANGE, NULL, "the token before or after a text is none");
     if (!ok) {
         tokenizer_free(t);
         return NULL;
     }
+    if (a->bos)
+        t->before[t->before_count++] = *a->bos;
+    if (a->eos)
+        t->after[t->after_count++] = *a->eos;
     return t;
 }

@@ -227,7 +227,7 @@ static void add_user_defined(struct unigram *u, const struct model *m)
             best = m->pieces[i].score;
     for (uint32_t i = 0; i < m->count; i++)
         if (m->pieces[i].type == PIECE_USER_DEFINED) {
-            u->scores[i] = (double)((float)m->pieces[i].text.size * best) - 0.1;
+            u->scores[i] = (double)((float)m->pieces[i].text.size * best) + 1.0;
             added_tokens_add(&u->trie, m->pieces[i].text.bytes, m->pieces[i].text.size, i);
         }
 }

@@ -86,3 +86,43 @@ void utf8_add(struct buffer *out, uint32_t c)
         buffer_add_u8(out, (uint8_t)(0x80 | (c & 0x3f)));
     }
 }
+
+/* How many bytes at `at` begin a character, all that there are or up to the first that does not fit (Unicode, table 3-7). */
+static size_t begun(const uint8_t *b, size_t left, size_t *need)
+{
+    uint8_t low = b[0] == 0xe0 ? 0xa0 : b[0] == 0xf0 ? 0x90 : 0x80, high = b[0] == 0xed ? 0x9f : b[0] == 0xf4 ? 0x8f : 0xbf;
+    size_t i = 1;
+
+    *need = b[0] < 0xc2 || b[0] > 0xf4 ? 1 : b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
+    if (i < *need && i < left && b[i] >= low && b[i] <= high)
+        for (i++; i < *need && i < left && (b[i] & 0xc0) == 0x80;)
+            i++;
+    return i;
+}
+
+size_t utf8_whole(const char *text, size_t size)
+{
+    for (size_t back = 1; back <= 3 && back <= size; back++) {
+        const uint8_t *b = (const uint8_t *)text + size - back;
+        size_t need;
+
+        if ((*b & 0xc0) == 0x80)
+            continue;
+        return begun(b, back, &need) == back && back < need ? size - back : size;
+    }
+    return size;
+}
+
+void utf8_add_lossy(struct buffer *out, const char *text, size_t size)
+{
+    for (size_t at = 0, length; at < size; at += length) {
+        size_t need;
+
+        if (utf8_at(text + at, text + size, &length) != UINT32_MAX) {
+            buffer_add(out, text + at, length);
+            continue;
+        }
+        length = begun((const uint8_t *)text + at, size - at, &need);
+        buffer_add(out, "\xef\xbf\xbd", 3);
+    }
+}

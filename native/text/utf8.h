@@ -20,4 +20,9 @@ bool utf8_valid(const char *text, size_t size, size_t *fault);
 size_t utf8_count(const char *text, size_t size); /* code points of valid UTF-8 */
 void utf8_add(struct buffer *out, uint32_t code_point);
 
+/* Bytes before a character that has begun at the end of the text and may yet be completed. */
+size_t utf8_whole(const char *text, size_t size);
+/* Appends any bytes as UTF-8: U+FFFD for each longest run of bytes that begins a character and does not go on as one. */
+void utf8_add_lossy(struct buffer *out, const char *text, size_t size);
+
 #endif
