@@ -79,7 +79,7 @@ static void check_case(const struct tokenizer *t, size_t f, size_t c, bool speci
 static void ids_and_texts_are_those_of_the_references(void **state)
 {
     struct error err = { 0 };
-    json_t *files = json_read_file(RONDO_SOURCE "/tests/golden/text/steps.json", 8 << 20, &err), *file, *one;
+    json_t *files = json_read_file(RONDO_SOURCE "/tests/golden/text/steps.json", 8 << 20, &err), *file;
     size_t f, c;
 
     (void)state;
@@ -89,7 +89,11 @@ static void ids_and_texts_are_those_of_the_references(void **state)
     {
         struct tokenizer *t = tokenizer_of(file);
 
-        json_array_foreach(json_object_get(file, "cases"), c, one) check_case(t, f, c, c % 2 == 0, one);
+        const json_t *cases = json_object_get(file, "cases");
+        bool special = !json_object_get(file, "path"); /* SentencePiece reads no control symbols */
+
+        for (c = 0; c < json_array_size(cases); c++)
+            check_case(t, f, c, special, json_array_get(cases, c));
         tokenizer_free(t);
     }
     json_decref(files);
