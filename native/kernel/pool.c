@@ -1,20 +1,28 @@
 #include "native/kernel/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+enum { BITS = 8 * sizeof(unsigned long), CPUS = 1024 };
+
+/* Between two calls of a training step lie microseconds: a helper looks for the next call that often before it sleeps, since waking
+ * one up takes longer than many a call. */
+enum { SPINS = 2000 };
+
 struct pool {
     unsigned threads;
     pthread_t *helpers; /* threads - 1 */
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    unsigned long generation; /* grows by one with each call */
-    unsigned active;          /* helpers inside the current call */
+    atomic_ulong generation; /* grows by one with each call, and when the pool ends; read without the lock while spinning */
+    atomic_uint active;      /* helpers inside the current call */
     bool stopping;
+    atomic_ulong taken[CPUS / BITS]; /* processors on which a thread of the current call runs */
     void (*task)(void *context, size_t index);
     void *context;
     size_t tasks;
@@ -36,6 +44,60 @@ static void pool_take(struct pool *pool, struct call call)
         call.task(call.context, index);
 }
 
+/* Whether this thread is the first of the call on its processor. */
+static bool take_processor(struct pool *pool, int cpu)
+{
+    const unsigned long bit = 1ul << (unsigned)cpu % BITS;
+
+    return !(atomic_fetch_or_explicit(&pool->taken[(unsigned)cpu / BITS], bit, memory_order_relaxed) & bit);
+}
+
+/* A sleeper is often woken on the waker's processor and left there, though others idle: the scheduler sees too little of it. So a
+ * helper that finds another thread of the call where it runs asks for any other processor, and then for all it had, which moves it
+ * and pins nothing. */
+static void part(struct pool *pool)
+{
+    const int cpu = sched_getcpu();
+    cpu_set_t had, others;
+
+    if (cpu < 0 || cpu >= CPUS || take_processor(pool, cpu) || sched_getaffinity(0, sizeof had, &had) != 0)
+        return;
+    others = had;
+    for (unsigned i = 0; i < CPUS; i++)
+        if (atomic_load_explicit(&pool->taken[i / BITS], memory_order_relaxed) >> i % BITS & 1)
+            CPU_CLR(i, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
+        return;
+    take_processor(pool, sched_getcpu());
+    sched_setaffinity(0, sizeof had, &had);
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* With the lock, which is let go meanwhile: whoever sees no change goes to sleep. */
+static void spin_while_generation(struct pool *pool, unsigned long seen)
+{
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool->generation, memory_order_relaxed) == seen; i++)
+        pause_briefly();
+    pthread_mutex_lock(&pool->lock);
+}
+
+static void spin_while_active(struct pool *pool)
+{
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool->active, memory_order_relaxed) > 0; i++)
+        pause_briefly();
+    pthread_mutex_lock(&pool->lock);
+}
+
 static void *pool_helper(void *argument)
 {
     struct pool *pool = argument;
@@ -44,7 +106,10 @@ static void *pool_helper(void *argument)
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
         if (pool->generation == seen || !pool->task) {
-            pthread_cond_wait(&pool->wake, &pool->lock);
+            seen = pool->generation;
+            spin_while_generation(pool, seen);
+            while (pool->generation == seen)
+                pthread_cond_wait(&pool->wake, &pool->lock);
             continue;
         }
         struct call call = { pool->task, pool->context, pool->tasks };
@@ -52,6 +117,7 @@ static void *pool_helper(void *argument)
         seen = pool->generation;
         pool->active++;
         pthread_mutex_unlock(&pool->lock);
+        part(pool);
         pool_take(pool, call);
         pthread_mutex_lock(&pool->lock);
         if (--pool->active == 0)
@@ -88,6 +154,7 @@ void pool_free(struct pool *pool)
         return;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
+    pool->generation++;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     for (unsigned i = 0; i + 1 < pool->threads; i++)
@@ -111,11 +178,17 @@ void pool_run(struct pool *pool, size_t tasks, void (*task)(void *context, size_
             task(context, i);
         return;
     }
+    const int here = sched_getcpu();
+
     pthread_mutex_lock(&pool->lock);
     pool->task = task;
     pool->context = context;
     pool->tasks = tasks;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    for (size_t i = 0; i < CPUS / BITS; i++)
+        atomic_store_explicit(&pool->taken[i], 0, memory_order_relaxed);
+    if (here >= 0 && here < CPUS)
+        take_processor(pool, here);
     pool->generation++;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
@@ -125,6 +198,8 @@ void pool_run(struct pool *pool, size_t tasks, void (*task)(void *context, size_
     /* A helper that comes late finds `task` gone and sleeps on: the call's memory is never touched after it returned. */
     pthread_mutex_lock(&pool->lock);
     pool->task = NULL;
+    if (pool->active)
+        spin_while_active(pool);
     while (pool->active)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);

@@ -102,7 +102,8 @@ bool bench_attention(struct measure *m, struct error *err)
                                                       .peer = theirs.name,
                                                       .ours = { stepper_step, &ours, WORK, m->in->threads, &ours.cpu },
                                                       .theirs = { stepper_step, &theirs, WORK, m->in->threads, &theirs.cpu },
-                                                      .least = 0.2 });
+                                                      .least = 0.2,
+                                                      .rest = 0.3 });
 
         ok = !ours.failed && !theirs.failed;
         if (ok)

@@ -145,7 +145,7 @@ static bool product_compared(struct contest *c, size_t linear, size_t rows, int 
     const double work = 2e-9 * (double)p.m * (double)p.n * (double)p.k;
     char name[MEASURE_NAME];
 
-    p.times = (size_t)ceil(2.0 / work);
+    p.times = (size_t)ceil(10.0 / work);
     snprintf(name, sizeof name, "gemm.%s.%s.%zu.t%u", linears[linear].name, forms[form], rows, c->threads);
     for (int i = 0; i < 2; i++)
         snprintf((i ? &c->theirs : &c->ours)->request, sizeof c->ours.request, "%d %zu %zu %zu %zu", p.form, p.m, p.n, p.k,
@@ -159,7 +159,8 @@ static bool product_compared(struct contest *c, size_t linear, size_t rows, int 
                                    .ours = { stepper_step, &c->ours, work * (double)p.times, c->threads, &c->ours.cpu },
                                    .theirs = { stepper_step, &c->theirs, work * (double)p.times, c->threads, &c->theirs.cpu },
                                    .limit = c->limit,
-                                   .least = 1e-6 });
+                                   .least = 1e-6,
+                                   .rest = 0.15 });
 
     if (c->ours.failed || c->theirs.failed)
         return error_set(err, ERROR_MISSING, NULL, "%s: a process ended before its product", name);

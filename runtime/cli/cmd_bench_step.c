@@ -127,7 +127,8 @@ static bool pair_run(struct measure *m, const struct pair *p, struct error *err)
                                       .ours = { stepper_step, p->ours, p->tokens, p->our_threads, &p->ours->cpu },
                                       .theirs = { stepper_step, p->theirs, p->tokens, p->their_threads, &p->theirs->cpu },
                                       .limit = p->limit,
-                                      .least = 1e-6 });
+                                      .least = 1e-6,
+                                      .rest = 0.3 });
     if (p->ours->failed || p->theirs->failed)
         return error_set(err, ERROR_MISSING, NULL, "%s: a process ended before its step", p->name);
     if (p->times) {

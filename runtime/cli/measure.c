@@ -57,6 +57,18 @@ static double seconds(const struct measure *m, const struct measure_side *side, 
     return (clock_of(m, side) - start) / (double)calls;
 }
 
+static void rest(double seconds)
+{
+    nanosleep(&(struct timespec){ (time_t)seconds, (long)(1e9 * (seconds - floor(seconds))) }, NULL);
+}
+
+/* The rate of one side, once the other's threads sleep. */
+static double rate(const struct measure *m, const struct measure_contest *contest, const struct measure_side *side, size_t calls)
+{
+    rest(contest->rest);
+    return side->work / seconds(m, side, calls);
+}
+
 /* As many calls as fill `least` seconds, after one to warm up. */
 static size_t calls_of(const struct measure *m, const struct measure_side *side, double least)
 {
@@ -81,11 +93,11 @@ struct measure_row measure_run(const struct measure *m, const struct measure_con
         const bool first = i % 2 == 0;
 
         if (first)
-            our[i] = ours->work / seconds(m, ours, our_calls);
+            our[i] = rate(m, contest, ours, our_calls);
         if (theirs->run)
-            their[i] = theirs->work / seconds(m, theirs, their_calls);
+            their[i] = rate(m, contest, theirs, their_calls);
         if (!first)
-            our[i] = ours->work / seconds(m, ours, our_calls);
+            our[i] = rate(m, contest, ours, our_calls);
         if (theirs->run)
             ratio[i] = our[i] / their[i];
     }

@@ -44,6 +44,7 @@ struct measure_contest {
     struct measure_side ours, theirs; /* theirs.run NULL: ours alone */
     double limit;                     /* the highest rate that the machine allows; 0: not known */
     double least;                     /* seconds of one measurement, made long enough by repeating calls; 0: 0.05 */
+    double rest;                      /* seconds before each: threads of the other side's pool may spin that long after a call */
 };
 
 struct measure_row {
