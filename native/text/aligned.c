@@ -15,14 +15,15 @@ void aligned_free(struct aligned *a)
 void aligned_clear(struct aligned *a)
 {
     buffer_clear(&a->text);
+    buffer_reserve(&a->text, 1); /* so that an empty text is a place, too */
 }
 
 static uint32_t *grow(struct aligned *a, size_t size)
 {
     size_t need = a->text.size + size;
 
-    if (need > a->capacity) {
-        a->capacity = need * 2;
+    if (need > a->capacity || !a->ends) {
+        a->capacity = need * 2 + 16;
         a->ends = reallocarray(a->ends, a->capacity, sizeof *a->ends);
         if (!a->ends)
             abort();

@@ -21,6 +21,7 @@ static void end_token(struct token_texts *texts)
         if (!texts->ends)
             abort();
     }
+    buffer_reserve(&texts->bytes, 1); /* so that an empty text is a place, too */
     texts->ends[texts->count++] = texts->bytes.size;
 }
 

@@ -38,8 +38,9 @@ struct rewriting {
     const char *text;
     size_t size, at;
     struct buffer out;
-    size_t atom;               /* where the last atom begins in `out`; SIZE_MAX: there is none */
-    size_t groups[NEST_LIMIT]; /* where each open group begins */
+    size_t atom;                /* where the last atom begins in `out`; SIZE_MAX: there is none */
+    size_t groups[NEST_LIMIT];  /* where each open group begins */
+    bool folds[NEST_LIMIT + 1]; /* of the depth: case is ignored */
     unsigned depth;
     struct error *err;
 };
@@ -201,10 +202,22 @@ static bool rewrite_group(struct rewriting *r)
     }
     if (r->depth == NEST_LIMIT)
         return error_set(r->err, ERROR_LIMIT, NULL, "regular expression has more than %d groups in one another", NEST_LIMIT);
+    r->folds[r->depth + 1] = r->folds[r->depth] || (size == 4 && peek(r, 2) == 'i');
     r->groups[r->depth++] = r->out.size;
     take(r, size);
     r->atom = SIZE_MAX;
     return true;
+}
+
+/* Two letters that Oniguruma takes for one without regard to case ("ss" for "ß"), and PCRE2 does not. */
+static bool folds_to_one(const struct rewriting *r)
+{
+    static const char *const pairs[] = { "ss", "ff", "fi", "fl", "st" };
+
+    for (size_t i = 0; r->folds[r->depth] && i < sizeof pairs / sizeof *pairs; i++)
+        if (r->size - r->at >= 2 && !strncasecmp(r->text + r->at, pairs[i], 2))
+            return true;
+    return false;
 }
 
 static bool rewrite(struct rewriting *r)
@@ -233,6 +246,8 @@ static bool rewrite(struct rewriting *r)
         } else {
             size_t size;
 
+            if (folds_to_one(r))
+                return refuse(r, "ss, ff, fi, fl or st without regard to case");
             if (!strchr("*+?|^$", c))
                 r->atom = r->out.size;
             else if (c == '|' || c == '^' || c == '$')

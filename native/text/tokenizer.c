@@ -162,6 +162,7 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, 
                          TOKENIZER_MAX_TEXT);
     if (!utf8_valid(text, size, &fault))
         return error_set(err, ERROR_SYNTAX, "save it as UTF-8", "text is not UTF-8 at byte %zu", fault);
+    text = size ? text : "";
     e.pretokenizer = pretokenizer_work_new(&t->pretokenizer);
     if (!e.pretokenizer)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for splitting");

@@ -124,6 +124,11 @@ static bool fill_scores(struct tokenizer *t, struct tokenizer_builder *b, const 
     return true;
 }
 
+static bool is_token(const struct tokenizer *t, uint32_t id)
+{
+    return id < t->count && t->flags[id] & TOKEN_PRESENT;
+}
+
 struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *a, struct error *err)
 {
     bool bytes = a->model && !strcmp(a->model, "gpt2");
@@ -141,7 +146,7 @@ struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *a, struct
                 : error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
 
     builder_free(&b);
-    if (ok && ((a->bos && *a->bos >= t->count) || (a->eos && *a->eos >= t->count)))
+    if (ok && ((a->bos && !is_token(t, *a->bos)) || (a->eos && !is_token(t, *a->eos))))
         ok = error_set(err, ERROR_RANGE, NULL, "the token before or after a text is none");
     if (!ok) {
         tokenizer_free(t);

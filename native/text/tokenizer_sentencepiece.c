@@ -271,7 +271,8 @@ static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const struct 
     }
     t->bpe.fuse_unknown = true;
     t->bpe.byte_fallback = m->byte_fallback;
-    add_decoder(&t->decoder, m);
+    if (ok)
+        add_decoder(&t->decoder, m);
     if (ok && m->kind == KIND_BPE) {
         ok = builder_merge_by_scores(b, t, scores, err);
         builder_set_cut(b, t);

@@ -359,7 +359,7 @@ static bool add_around(struct tokenizer *t, const json_t *id, bool after, struct
     json_int_t n = json_integer_value(id);
     size_t *count = after ? &t->after_count : &t->before_count;
 
-    if (!json_is_integer(id) || n < 0 || n >= t->count)
+    if (!json_is_integer(id) || n < 0 || n >= t->count || !(t->flags[n] & TOKEN_PRESENT))
         return error_set(err, ERROR_RANGE, NULL, "an id that is no token");
     if (*count == TOKENIZER_MAX_AROUND)
         return error_set(err, ERROR_LIMIT, NULL, "more than %d tokens at one end", TOKENIZER_MAX_AROUND);

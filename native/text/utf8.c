@@ -44,18 +44,12 @@ uint32_t utf8_before(const char *start, const char *at, size_t *size)
 
 bool utf8_valid(const char *text, size_t size, size_t *fault)
 {
-    const char *at = text, *end = text + size;
-
-    while (at < end) {
-        size_t length;
-
-        if (utf8_at(at, end, &length) == UINT32_MAX) {
+    for (size_t at = 0, length; at < size; at += length)
+        if (utf8_at(text + at, text + size, &length) == UINT32_MAX) {
             if (fault)
-                *fault = (size_t)(at - text);
+                *fault = at;
             return false;
         }
-        at += length;
-    }
     return true;
 }
 

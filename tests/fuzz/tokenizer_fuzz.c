@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!t)
         return 0;
     if (tokenizer_encode(t, text, sizeof text - 1, true, &tokens, NULL)) {
+        tokenizer_surround(t, &tokens);
         for (size_t i = 0; i < tokens.count; i++)
             if (tokens.ids[i] >= tokenizer_size(t) || tokens.ends[i] > sizeof text - 1 ||
                 (i && tokens.ends[i] < tokens.ends[i - 1]))

@@ -195,6 +195,8 @@ static void expressions_are_rewritten_or_refused(void **state)
                   { "\\w+", "e\xcc\x81", 0, 3 },
                   { "[a[b]]", "", SIZE_MAX, 0 },
                   { "[a&&b]", "", SIZE_MAX, 0 },
+                  { "(?i:x|SS)", "", SIZE_MAX, 0 },
+                  { "(?i:s)s", "Ss", 0, 2 },
                   { "(?<n>a)", "", SIZE_MAX, 0 },
                   { "\\Kx", "", SIZE_MAX, 0 },
                   { "a\\", "", SIZE_MAX, 0 } };
