@@ -104,7 +104,8 @@ crash_all() {
     for file in "$T"/pid/*; do crash "$(basename "$file")"; done
 }
 
-count() { grep -c -- "$2" "$T/log/$1" 2>/dev/null || [ -f "$T/log/$1" ] || echo 0; }
+# count NAME PATTERN: a number, also while the log comes into being
+count() { cat "$T/log/$1" 2>/dev/null | grep -c -- "$2" || true; }
 await() {
     for _ in $(seq $((${3:-180} * 20))); do
         [ "$(count "$1" "$2")" -lt "${4:-1}" ] || return 0
