@@ -363,6 +363,28 @@ static void ticked(uv_timer_t *timer)
     }
 }
 
+/* A trainer sends what a member has acknowledged only once: what came for the open round before this start is here alone. One that
+ * cannot be read is asked for again when a member's list names it. */
+static bool feed_contributions(struct driver *d, struct error *err)
+{
+    struct hash *ids = NULL;
+    size_t count = 0;
+    bool ok = journal_list_documents(d->node->journal, d->course->id, DOCUMENT_CONTRIBUTION, driver_round(d), &ids, &count, err);
+
+    for (size_t i = 0; ok && i < count; i++) {
+        struct buffer bytes = { 0 };
+        struct error useless = { 0 };
+        json_t *envelope = NULL;
+
+        if (journal_get_document(d->node->journal, ids[i], &bytes, &useless) &&
+            (envelope = json_read((const char *)bytes.bytes, bytes.size, SIZE_MAX, &useless)))
+            driver_feed(d, EVENT_MESSAGE, json_pack("{s:[o]}", "documents", envelope));
+        buffer_free(&bytes);
+    }
+    free(ids);
+    return ok;
+}
+
 /* Finals as the machine wants them, from the journal. */
 static bool load_finals(struct driver *d, struct error *err)
 {
@@ -438,6 +460,8 @@ bool driver_machine_new(struct driver *d, struct error *err)
     {
         driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", json_object_get(entry, "envelope")));
     }
+    if (d->member && !feed_contributions(d, err))
+        return false;
     driver_feed(d, EVENT_TIME, json_object());
     return true;
 }
