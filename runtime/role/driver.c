@@ -363,24 +363,19 @@ static void ticked(uv_timer_t *timer)
     }
 }
 
-/* A trainer sends what a member has acknowledged only once: what came for the open round before this start is here alone. One that
- * cannot be read is asked for again when a member's list names it. */
-static bool feed_contributions(struct driver *d, struct error *err)
+/* A trainer sends what a member has acknowledged only once: what came for the open round before this start is here alone. */
+static bool take_up_contributions(struct driver *d, struct error *err)
 {
     struct hash *ids = NULL;
     size_t count = 0;
+    char cid[CID_TEXT];
+    json_t *documents = json_array(), *body = json_pack("{s:o}", "documents", documents);
     bool ok = journal_list_documents(d->node->journal, d->course->id, DOCUMENT_CONTRIBUTION, driver_round(d), &ids, &count, err);
 
-    for (size_t i = 0; ok && i < count; i++) {
-        struct buffer bytes = { 0 };
-        struct error useless = { 0 };
-        json_t *envelope = NULL;
-
-        if (journal_get_document(d->node->journal, ids[i], &bytes, &useless) &&
-            (envelope = json_read((const char *)bytes.bytes, bytes.size, SIZE_MAX, &useless)))
-            driver_feed(d, EVENT_MESSAGE, json_pack("{s:[o]}", "documents", envelope));
-        buffer_free(&bytes);
-    }
+    for (size_t i = 0; ok && i < count; i++)
+        json_array_append_new(documents, json_string(cid_text(ids[i], cid)));
+    driver_fetch(d, body);
+    json_decref(body);
     free(ids);
     return ok;
 }
@@ -460,7 +455,7 @@ bool driver_machine_new(struct driver *d, struct error *err)
     {
         driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", json_object_get(entry, "envelope")));
     }
-    if (d->member && !feed_contributions(d, err))
+    if (d->member && !take_up_contributions(d, err))
         return false;
     driver_feed(d, EVENT_TIME, json_object());
     return true;
