@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <uv.h>
 
 #include "runtime/ledger/client.h"
@@ -62,6 +63,14 @@ static void stop(struct funding *f, const struct error *fault)
     f->ledger = NULL;
 }
 
+/* The newest block of a ledger that has just been started is as old as its last stop, or has no time at all. */
+static uint64_t now(const struct funding *f)
+{
+    uint64_t here = (uint64_t)time(NULL);
+
+    return here > f->status.time ? here : f->status.time;
+}
+
 static bool create_transaction(struct funding *f, uint64_t nonce, struct buffer *bytes, struct error *err)
 {
     const struct run_spec *spec = f->spec;
@@ -74,7 +83,7 @@ static bool create_transaction(struct funding *f, uint64_t nonce, struct buffer 
     t.create.threshold = spec->committee.release_threshold;
     t.create.panel_count = (uint32_t)terms_panel(spec, t.create.panel);
     t.create.expiry =
-        f->status.time + ((uint64_t)f->round + spec->payment.expiry_rounds) * (uint64_t)((spec->quorum.round_ms + 999) / 1000);
+        now(f) + ((uint64_t)f->round + spec->payment.expiry_rounds) * (uint64_t)((spec->quorum.round_ms + 999) / 1000);
     snprintf(note, sizeof note, "create/%u", f->round);
     return transaction_sign(&t, &f->keys->account, bytes, err) &&
            journal_put_note(f->journal, note, bytes->bytes, bytes->size, err);
@@ -88,8 +97,9 @@ static void created(void *context, const struct ledger_answer *answer)
     if (answer->error) {
         stop(f, answer->error);
     } else if (answer->receipt && answer->receipt->code != ERROR_NONE) {
-        error_set(&err, answer->receipt->code, "the sponsor's account needs the whole budget", "escrow of round %u: %s", f->round,
-                  answer->receipt->message);
+        error_set(&err, answer->receipt->code,
+                  answer->receipt->code == ERROR_REFUSED ? "the sponsor's account needs the whole budget" : NULL,
+                  "escrow of round %u: %s", f->round, answer->receipt->message);
         stop(f, &err);
     } else {
         f->round++;
