@@ -363,20 +363,26 @@ static void ticked(uv_timer_t *timer)
     }
 }
 
-/* A trainer sends what a member has acknowledged only once: what came for the open round before this start is here alone. */
-static bool take_up_contributions(struct driver *d, struct error *err)
+bool driver_take_up(struct driver *d, struct error *err)
 {
-    struct hash *ids = NULL;
-    size_t count = 0;
-    char cid[CID_TEXT];
+    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE, DOCUMENT_LEAVE,
+                                                DOCUMENT_EQUIVOCATION };
     json_t *documents = json_array(), *body = json_pack("{s:o}", "documents", documents);
-    bool ok = journal_list_documents(d->node->journal, d->course->id, DOCUMENT_CONTRIBUTION, driver_round(d), &ids, &count, err);
+    bool ok = true;
 
-    for (size_t i = 0; ok && i < count; i++)
-        json_array_append_new(documents, json_string(cid_text(ids[i], cid)));
+    for (size_t t = 0; ok && t < sizeof types / sizeof *types; t++) {
+        int64_t round = types[t] == DOCUMENT_CONTRIBUTION ? driver_round(d) : -1;
+        struct hash *ids = NULL;
+        size_t count = 0;
+        char cid[CID_TEXT];
+
+        ok = journal_list_documents(d->node->journal, d->course->id, types[t], round, &ids, &count, err);
+        for (size_t i = 0; ok && i < count; i++)
+            json_array_append_new(documents, json_string(cid_text(ids[i], cid)));
+        free(ids);
+    }
     driver_fetch(d, body);
     json_decref(body);
-    free(ids);
     return ok;
 }
 
@@ -455,7 +461,7 @@ bool driver_machine_new(struct driver *d, struct error *err)
     {
         driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", json_object_get(entry, "envelope")));
     }
-    if (d->member && !take_up_contributions(d, err))
+    if (d->member && !driver_take_up(d, err))
         return false;
     driver_feed(d, EVENT_TIME, json_object());
     return true;

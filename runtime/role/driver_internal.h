@@ -88,6 +88,9 @@ struct driver {
 void driver_feed(struct driver *d, enum event_kind kind, json_t *body); /* takes the reference */
 void driver_fail(struct driver *d, const struct error *err);
 bool driver_machine_new(struct driver *d, struct error *err);
+/* What was sent once, to members that acknowledged it, and is in no record yet: a member that starts again has it from its journal alone.
+ * Contributions of the open round; challenges, leaves and evidence of all rounds: the machine knows which of them a record lists. */
+bool driver_take_up(struct driver *d, struct error *err);
 
 /* driver_start.c */
 bool driver_enrol(struct driver *d, struct error *err); /* makes and keeps the own enrolment */

@@ -61,6 +61,8 @@ static int set_up(void **state)
     p->node.server = http_server_new(&p->node.loop, &server, &err);
     p->node.options.quiet = true;
     assert_true(block_store_open(path, &p->node.blocks, &err));
+    p->node.journal = journal_open(p->folder, &err);
+    assert_non_null(p->node.journal);
     p->course.node = &p->node;
     p->course.enrolments = json_object();
     p->course.spec.rounds = 1000;
@@ -88,6 +90,7 @@ static int tear_down(void **state)
         json_decref(e->body);
         free(e);
     }
+    journal_close(p->node.journal);
     peer_list_free(p->node.peers);
     json_decref(p->course.enrolments);
     json_decref(p->driver.finals);
@@ -97,21 +100,24 @@ static int tear_down(void **state)
     return 0;
 }
 
-static json_t *contribution(struct place *p, struct hash payload)
+static json_t *contribution_fields(struct hash payload, int round)
+{
+    return json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:{s:i, s:i}, s:i, s:i, s:s, s:[{s:i, s:s, s:[s]}], s:o}",
+                     "run", document_json_cid(payload), "round", round, "start", document_json_hash(payload), "end",
+                     document_json_hash(payload), "carry_in", document_json_hash(payload), "carry_out",
+                     document_json_hash(payload), "body", document_json_hash(payload), "payload", document_json_cid(payload),
+                     "payload_bytes", 1000, "codec", "bits", 4, "block", 256, "tokens", 2048, "steps", 25, "loss", "3fc00000",
+                     "probes", "step", 24, "loss", "3fc00000", "values", "00000000", "step_log", document_json_cid(payload));
+}
+
+static json_t *contribution(struct hash payload)
 {
     struct key_pair keys;
     struct document document = { 0 };
     struct error err = { 0 };
-    json_t *fields, *envelope;
+    json_t *fields = contribution_fields(payload, 1), *envelope;
 
     key_pair_derive("driver_test", "trainer", &keys);
-    fields = json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:{s:i, s:i}, s:i, s:i, s:s, s:[{s:i, s:s, s:[s]}], s:o}",
-                       "run", document_json_cid(payload), "round", 1, "start", document_json_hash(payload), "end",
-                       document_json_hash(payload), "carry_in", document_json_hash(payload), "carry_out",
-                       document_json_hash(payload), "body", document_json_hash(payload), "payload", document_json_cid(payload),
-                       "payload_bytes", 1000, "codec", "bits", 4, "block", 256, "tokens", 2048, "steps", 25, "loss", "3fc00000",
-                       "probes", "step", 24, "loss", "3fc00000", "values", "00000000", "step_log", document_json_cid(payload));
-    (void)p;
     FIXTURE_OK(document_make(DOCUMENT_CONTRIBUTION, fields, &keys.identity, NULL, &document, &err), &err);
     envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, &err);
     document_free(&document);
@@ -130,7 +136,7 @@ static void a_block_is_pushed_once_to_one_that_never_has_it(void **state)
     cid_text(id, p->wanted);
     json_object_set_new(p->course.enrolments, "did:x",
                         json_pack("{s:{s:s}}", "payload", "endpoint", http_server_url(p->node.server)));
-    action = json_pack("{s:[s], s:{s:[o]}}", "to", "did:x", "message", "documents", contribution(p, id));
+    action = json_pack("{s:[s], s:{s:[o]}}", "to", "did:x", "message", "documents", contribution(id));
     driver_send(&p->driver, action);
     json_decref(action);
     assert_non_null(p->driver.deliveries);
@@ -212,6 +218,64 @@ static void signatures_of_nobody_take_little_room(void **state)
     assert_int_equal(rounds, 64);
 }
 
+/* --- starting again ----------------------------------------------------------------------------------------------------- */
+
+/* A document of the run in the journal, as a peer that was told "taken" will not send it again. */
+static struct hash acknowledged(struct place *p, enum document_type type, json_t *fields)
+{
+    struct key_pair keys;
+    struct document document = { 0 };
+    struct error err = { 0 };
+    struct hash id;
+
+    key_pair_derive("driver_test", "trainer", &keys);
+    json_object_set_new(fields, "run", document_json_cid(p->course.id));
+    FIXTURE_OK(document_make(type, fields, &keys.identity, NULL, &document, &err), &err);
+    FIXTURE_OK(journal_put_document(p->node.journal, &document, &err), &err);
+    id = document.id;
+    document_free(&document);
+    json_decref(fields);
+    return id;
+}
+
+static bool is_fed(struct place *p, struct hash id)
+{
+    bool found = false;
+
+    for (const struct pending_event *e = p->driver.first; e; e = e->next) {
+        struct document document = { 0 };
+        struct error err = { 0 };
+
+        assert_int_equal(e->kind, EVENT_MESSAGE);
+        FIXTURE_OK(document_read_json(json_array_get(json_object_get(e->body, "documents"), 0), &document, &err), &err);
+        found |= hash_equal(document.id, id);
+        document_free(&document);
+    }
+    return found;
+}
+
+static void a_member_that_starts_again_takes_up_what_it_had_acknowledged(void **state)
+{
+    struct place *p = *state;
+    struct error err = { 0 };
+    struct hash ids[3], challenged, left;
+
+    p->course.id = hash_block("run", 3);
+    for (int i = 0; i < 3; i++)
+        ids[i] = acknowledged(p, DOCUMENT_CONTRIBUTION, contribution_fields(hash_block("payload", 7), i + 1));
+    challenged = acknowledged(p, DOCUMENT_CHALLENGE,
+                              json_pack("{s:i, s:o, s:i}", "round", 1, "contribution", document_json_cid(ids[0]), "index", 0));
+    left = acknowledged(p, DOCUMENT_LEAVE, json_object());
+    json_array_append_new(p->driver.finals, json_object());
+    json_array_append_new(p->driver.finals, json_object());
+    FIXTURE_OK(driver_take_up(&p->driver, &err), &err);
+    assert_false(is_fed(p, ids[0]));
+    assert_true(is_fed(p, ids[1]));
+    assert_false(is_fed(p, ids[2]));
+    assert_true(is_fed(p, challenged));
+    assert_true(is_fed(p, left));
+}
+
 /* --- a ledger that answers what a test says ---------------------------------------------------------------------------- */
 
 struct books {
@@ -274,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_object_that_is_larger_than_it_may_be_is_not_fetched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(few_messages_wait_for_a_machine_that_is_not_there_yet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signatures_of_nobody_take_little_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_member_that_starts_again_takes_up_what_it_had_acknowledged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_work_begins_for_an_open_round_whose_money_is_gone, set_up, tear_down),
     };
 
