@@ -100,6 +100,25 @@ static void byte_fallback(const struct token_texts *in, struct token_texts *out)
     buffer_free(&run);
 }
 
+static void margin(const struct decoder_step *step, const struct token_texts *in, struct token_texts *out)
+{
+    size_t length = strlen(step->text);
+    bool open = true;
+
+    for (size_t i = 0; i < in->count; i++) {
+        size_t size;
+        const char *text = token_at(in, i, &size);
+
+        if (open && size >= length && !memcmp(text, step->text, length)) {
+            text += length;
+            size -= length;
+            open = step->first;
+        }
+        open = open && size == 0;
+        token_texts_add(out, text, size);
+    }
+}
+
 static void strip(const struct decoder_step *step, const char *text, size_t size, struct token_texts *out)
 {
     size_t length = strlen(step->text);
@@ -170,6 +189,7 @@ static void step_token(const struct decoder_step *step, size_t i, size_t count, 
         break;
     case DECODER_FUSE:
     case DECODER_BYTE_FALLBACK:
+    case DECODER_MARGIN:
         break;
     }
 }
@@ -182,6 +202,10 @@ static void step_run(const struct decoder_step *step, const struct token_texts *
     }
     if (step->kind == DECODER_BYTE_FALLBACK) {
         byte_fallback(in, out);
+        return;
+    }
+    if (step->kind == DECODER_MARGIN) {
+        margin(step, in, out);
         return;
     }
     for (size_t i = 0; i < in->count; i++) {

@@ -25,6 +25,7 @@ struct decoder {
             DECODER_METASPACE, /* `text` is a space; dropped from the first token if `first` */
             DECODER_WORDPIECE, /* a space before each but the first, or `text` off its start */
             DECODER_SUFFIX,    /* `text` is a space, nothing in the last token */
+            DECODER_MARGIN,    /* `text` off the start of the first token, if `first` of each until there is other text */
         } kind;
         char text[DECODER_MAX_TEXT], content[DECODER_MAX_TEXT];
         size_t start, stop;

@@ -166,7 +166,7 @@ static bool in_set(enum split_set set, uint32_t c)
 {
     switch (set) {
     case SET_DIGITS:
-        return unicode_in(c, UNICODE_NUMBERS);
+        return unicode_in(c, UNICODE_NUMBERS) || (c >= 0x10000 && unicode_library_has(c, LIBRARY_NUMBER));
     case SET_SPACES:
         return unicode_in(c, UNICODE_SPACES);
     case SET_PUNCTUATION:

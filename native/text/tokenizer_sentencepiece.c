@@ -178,7 +178,7 @@ static struct normalizer_step *add_step(struct normalizer *n, int kind, const ch
 /* The library's own order: the map, spaces at the ends and doubled ones, the space before, spaces as "▁". */
 static bool add_normalizer(struct normalizer *n, const struct model *m, struct error *err)
 {
-    static const char mark[] = "\xe2\x96\x81";
+    static const char mark[] = "\xe2\x96\x81", last_marks[] = "(?<!\xe2\x96\x81)\xe2\x96\x81+\\z";
     struct normalizer_step *step;
 
     if (m->has_charsmap) {
@@ -200,21 +200,32 @@ static bool add_normalizer(struct normalizer *n, const struct model *m, struct e
             return false;
         step->byte = ' ';
     }
+    if (m->remove_spaces && m->escape_spaces) { /* a "▁" of the text's own at its end goes like a space */
+        step = add_step(n, NORMALIZER_REPLACE, "", err);
+        if (!step || !(step->pattern = pattern_new(last_marks, sizeof last_marks - 1, false, err)))
+            return false;
+    }
     return true;
 }
 
 /* An unknown token is " \u2047 ". */
 static void add_decoder(struct decoder *d, const struct model *m)
 {
-    d->steps[0] = (struct decoder_step){ .kind = DECODER_REPLACE, .text = "\xe2\x96\x81", .content = " " };
-    d->steps[1] = (struct decoder_step){ .kind = DECODER_BYTE_FALLBACK };
-    d->steps[2] = (struct decoder_step){ .kind = DECODER_REPLACE, .content = " \xe2\x81\x87 " };
-    d->steps[3] = (struct decoder_step){ .kind = DECODER_FUSE };
-    d->steps[4] = (struct decoder_step){ .kind = DECODER_STRIP, .text = " ", .start = 1 };
-    d->count = m->dummy_prefix ? 5 : 4;
+    static const char mark[] = "\xe2\x96\x81";
+
+    if (m->dummy_prefix || m->remove_spaces) {
+        d->steps[d->count] = (struct decoder_step){ .kind = DECODER_MARGIN, .first = m->remove_spaces };
+        memcpy(d->steps[d->count++].text, mark, sizeof mark);
+    }
+    d->steps[d->count] = (struct decoder_step){ .kind = DECODER_REPLACE, .content = " " };
+    memcpy(d->steps[d->count++].text, mark, sizeof mark);
+    d->steps[d->count++] = (struct decoder_step){ .kind = DECODER_BYTE_FALLBACK };
+    d->steps[d->count] = (struct decoder_step){ .kind = DECODER_REPLACE, .content = " \xe2\x81\x87 " };
     for (size_t i = 0; i < m->count; i++)
         if (m->pieces[i].type == PIECE_UNKNOWN && m->pieces[i].text.size < DECODER_MAX_TEXT)
-            memcpy(d->steps[2].text, m->pieces[i].text.bytes, m->pieces[i].text.size);
+            memcpy(d->steps[d->count].text, m->pieces[i].text.bytes, m->pieces[i].text.size);
+    d->steps[++d->count] = (struct decoder_step){ .kind = DECODER_FUSE };
+    d->count++;
 }
 
 /* Unigram weighs these against all others, by more than they could have. */

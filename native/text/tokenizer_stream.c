@@ -19,18 +19,18 @@ static bool is_certain(const char *text, size_t size)
     return utf8_whole(text, size) == size && !(size >= 3 && !memcmp(text + size - 3, "\xef\xbf\xbd", 3));
 }
 
-/* The ids whose text was not out become those that the next depend on. */
-static bool move_on(struct tokenizer_stream *s, struct error *err)
+/* The ids whose text was not out become those that the next depend on, if they have text by themselves. */
+static bool move_on(struct tokenizer_stream *s, size_t told, struct error *err)
 {
     struct buffer text = { 0 };
+    bool ok = tokenizer_decode(s->tokenizer, s->ids + s->known, s->count - s->known, s->special, &text, err);
 
-    memmove(s->ids, s->ids + s->known, (s->count - s->known) * sizeof *s->ids);
-    s->count -= s->known;
+    if (text.size) {
+        memmove(s->ids, s->ids + s->known, (s->count - s->known) * sizeof *s->ids);
+        s->count -= s->known;
+    }
     s->known = s->count;
-
-    bool ok = tokenizer_decode(s->tokenizer, s->ids, s->count, s->special, &text, err);
-
-    s->told = text.size;
+    s->told = text.size ? text.size : told;
     buffer_free(&text);
     return ok;
 }
@@ -56,7 +56,7 @@ bool tokenizer_stream_feed(struct tokenizer_stream *s, uint32_t id, struct buffe
 
     if (text.size > s->told && (is_certain((const char *)text.bytes, text.size) || s->count - s->known >= MOST_HELD)) {
         utf8_add_lossy(out, (const char *)text.bytes + s->told, text.size - s->told);
-        ok = move_on(s, err);
+        ok = move_on(s, text.size, err);
     }
     buffer_free(&text);
     return ok;

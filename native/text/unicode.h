@@ -94,6 +94,7 @@ enum unicode_library {
     LIBRARY_ACCENT = 2,      /* of StripAccents */
     LIBRARY_BERT_ACCENT = 4, /* of BertNormalizer */
     LIBRARY_BERT_CONTROL = 8,
+    LIBRARY_NUMBER = 16, /* of Digits, besides UNICODE_NUMBERS: its tables are newer */
 };
 bool unicode_library_has(uint32_t code_point, enum unicode_library set);
 

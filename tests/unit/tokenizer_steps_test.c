@@ -75,27 +75,47 @@ static void check_case(const struct tokenizer *t, size_t f, size_t c, bool speci
     buffer_free(&lossy);
 }
 
+static void check_file(struct tokenizer *t, size_t f, const json_t *file)
+{
+    const json_t *cases = json_object_get(file, "cases");
+    const char *path = json_string_value(json_object_get(file, "path"));
+    bool special = !path || !strstr(path, ".model"); /* SentencePiece reads no control symbols */
+
+    for (size_t c = 0; c < json_array_size(cases); c++)
+        check_case(t, f, c, special, json_array_get(cases, c));
+    tokenizer_free(t);
+}
+
 /* steps.json: tools/oracle/tokenizer_cases.py. */
 static void ids_and_texts_are_those_of_the_references(void **state)
 {
-    struct error err = { 0 };
-    json_t *files = json_read_file(RONDO_SOURCE "/tests/golden/text/steps.json", 8 << 20, &err), *file;
-    size_t f, c;
+    json_t *files = json_read_file(RONDO_SOURCE "/tests/golden/text/steps.json", 8 << 20, NULL), *file;
+    size_t f;
 
     (void)state;
     assert_non_null(files);
     assert_true(json_array_size(files) >= 17);
+    json_array_foreach(files, f, file) check_file(tokenizer_of(file), f, file);
+    json_decref(files);
+}
+
+/* random.json: tools/oracle/tokenizer_random.py --sample. Its tokenizers are those of steps.json, and files. */
+static void random_texts_are_read_as_the_references_do(void **state)
+{
+    json_t *steps = json_read_file(RONDO_SOURCE "/tests/golden/text/steps.json", 8 << 20, NULL),
+           *files = json_read_file(RONDO_SOURCE "/tests/golden/text/random.json", 8 << 20, NULL), *file;
+    size_t f;
+
+    (void)state;
+    assert_non_null(steps);
+    assert_true(json_array_size(files) > json_array_size(steps));
     json_array_foreach(files, f, file)
     {
-        struct tokenizer *t = tokenizer_of(file);
+        const json_t *step = json_object_get(file, "step");
 
-        const json_t *cases = json_object_get(file, "cases");
-        bool special = !json_object_get(file, "path"); /* SentencePiece reads no control symbols */
-
-        for (c = 0; c < json_array_size(cases); c++)
-            check_case(t, f, c, special, json_array_get(cases, c));
-        tokenizer_free(t);
+        check_file(tokenizer_of(step ? json_array_get(steps, (size_t)json_integer_value(step)) : file), f, file);
     }
+    json_decref(steps);
     json_decref(files);
 }
 
@@ -270,8 +290,11 @@ static void broken_bytes_become_replacement_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_and_texts_are_those_of_the_references),  cmocka_unit_test(split_rules_cut_as_their_expressions_do),
-        cmocka_unit_test(expressions_are_rewritten_or_refused),       cmocka_unit_test(long_runs_end),
+        cmocka_unit_test(random_texts_are_read_as_the_references_do),
+        cmocka_unit_test(ids_and_texts_are_those_of_the_references),
+        cmocka_unit_test(split_rules_cut_as_their_expressions_do),
+        cmocka_unit_test(expressions_are_rewritten_or_refused),
+        cmocka_unit_test(long_runs_end),
         cmocka_unit_test(broken_bytes_become_replacement_characters),
     };
 

@@ -72,13 +72,19 @@ def compositions(canonical, ccc):
 
 
 def library_sets():
-    """What steps of the library that have tables of their own take: 1 punctuation, 2 accent, 4 BERT's accent, 8 BERT's control."""
+    """What steps of the library that have tables of their own take: 1 punctuation, 2 accent, 4 BERT's accent, 8 BERT's control,
+    16 a digit that is none in Unicode 16 (the language that the library is written in is at 17)."""
     out = {}
     mark = lambda c, bit: out.__setitem__(c, out.get(c, 0) | bit)
     kept = {c for p, _ in pre_tokenizers.Punctuation("removed").pre_tokenize_str("".join(map(chr, POINTS))) for c in map(ord, p)}
     accents, bert = normalizers.StripAccents(), normalizers.BertNormalizer(False, False, True, False)
-    clean = normalizers.BertNormalizer(True, False, False, False)
+    clean, digits = normalizers.BertNormalizer(True, False, False, False), pre_tokenizers.Digits(True)
     for c in POINTS:
+        number = len(digits.pre_tokenize_str("a" + chr(c))) == 2
+        if kind(c) in (7, 8, 14):
+            assert number, hex(c)
+        elif number:
+            mark(c, 16)
         if c not in kept:
             mark(c, 1)
         for bit, step in (2, accents), (4, bert), (8, clean):
