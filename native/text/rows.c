@@ -5,6 +5,7 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "native/text/unpack.h"
 
 enum { MAX_ROWS = 100000000 };
 
@@ -56,12 +57,31 @@ static bool find_rows(struct rows *rows, struct error *err)
     return true;
 }
 
+/* The map of a compressed file gives way to what it holds. */
+static bool unpack_rows(struct rows *rows, struct error *err)
+{
+    struct buffer out = { 0 };
+    bool ok = unpack(rows->bytes, rows->size, ROWS_MAX_UNPACKED, &out, err);
+
+    file_unmap(rows->bytes, rows->size);
+    rows->mapped = false;
+    rows->unpacked = out.bytes;
+    rows->bytes = out.bytes ? (const char *)out.bytes : "";
+    rows->size = out.size;
+    return ok || error_at(err, "%s", rows->name);
+}
+
 bool rows_open(struct rows *rows, const char *path, struct error *err)
 {
     *rows = (struct rows){ .name = strdup(path) };
     rows->bytes = file_map(path, &rows->size, err);
     rows->mapped = rows->bytes != NULL;
-    return rows->mapped && find_rows(rows, err);
+    if (!rows->mapped)
+        return false;
+    if (rows->size >= 4 && !memcmp(rows->bytes, "PAR1", 4))
+        return error_set(err, ERROR_UNSUPPORTED, "docs/data.md has the line that makes it JSONL", "a Parquet file") ||
+               error_at(err, "%s", path);
+    return (unpack_form_of(rows->bytes, rows->size) == UNPACK_PLAIN || unpack_rows(rows, err)) && find_rows(rows, err);
 }
 
 bool rows_of(struct rows *rows, const char *name, const char *bytes, size_t size, struct error *err)
@@ -74,6 +94,7 @@ void rows_free(struct rows *rows)
 {
     if (rows->mapped)
         file_unmap(rows->bytes, rows->size);
+    free(rows->unpacked);
     free(rows->name);
     free(rows->rows);
     *rows = (struct rows){ 0 };

@@ -4,6 +4,7 @@
  *     rows                   ^offset, size, line 1   ^line 2            ^line 4
  *
  * Lines of white space only are no rows. A row's JSON is parsed when asked for, so a file larger than memory can be used.
+ * A file that is gzip or zstd (unpack.h) is unpacked to memory first. Its rows are those of the plain file, byte for byte.
  */
 #ifndef RONDO_TEXT_ROWS_H
 #define RONDO_TEXT_ROWS_H
@@ -15,7 +16,8 @@
 
 #include "native/base/error.h"
 
-enum { ROWS_MAX_SIZE = 16 << 20 }; /* bytes of one row */
+enum { ROWS_MAX_SIZE = 16 << 20 };          /* bytes of one row                 */
+#define ROWS_MAX_UNPACKED ((size_t)4 << 30) /* of what a compressed file holds */
 
 struct row {
     uint64_t offset;
@@ -29,11 +31,13 @@ struct rows {
     struct row *rows; /* owned, `count` */
     size_t count;
     bool mapped;
+    void *unpacked; /* owned: `bytes` of a compressed file, else NULL */
 };
 
-/* Errors: missing, io, limit (a row too long: "data.jsonl:3"). Free with rows_free, after a failure too. */
+/* Errors: missing, io, limit (a row too long: "data.jsonl:3"), those of unpack. Free with rows_free, after a failure too.
+ * rows_of borrows the bytes and unpacks nothing: what comes from a peer is plain. */
 bool rows_open(struct rows *rows, const char *path, struct error *err);
-bool rows_of(struct rows *rows, const char *name, const char *bytes, size_t size, struct error *err); /* bytes borrowed */
+bool rows_of(struct rows *rows, const char *name, const char *bytes, size_t size, struct error *err);
 void rows_free(struct rows *rows);
 
 /* The JSON object of row `index`; the caller owns it. NULL with `err`: syntax, type, duplicate, limit, place "data.jsonl:3". */
