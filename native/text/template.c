@@ -58,7 +58,7 @@ static bool run(struct arena *arena, const struct template *t, const json_t *con
 {
     if (setjmp(arena->fault))
         return false;
-    interpreter_run(arena, t->root, value_of_context(arena, context), options, out);
+    interpreter_run(arena, t->root, value_of_context(arena, context, options->literal), options, out);
     return true;
 }
 

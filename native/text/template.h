@@ -5,7 +5,7 @@
  * The environment is that of transformers' apply_chat_template: trim_blocks and lstrip_blocks on, loop controls and
  * `{% generation %}` blocks, autoescape off, raise_exception and strftime_now, `tojson` as Python's json.dumps with
  * ensure_ascii=False. Printing follows Python (str, repr, float). What is missing is refused by name when the template is
- * parsed: import, include, extends, block, with, do, autoescape.
+ * parsed: import, include, extends, block, do, autoescape.
  *
  * A rendering is a pure function of template, context and options: no clock, no locale, no environment.
  */
@@ -36,6 +36,7 @@ void template_free(struct template *t);
 
 struct template_options {
     int year, month, day; /* what strftime_now prints; hour, minute, second are 0 */
+    bool literal;         /* a call's arguments that are a text stay a text, as in transformers */
 };
 
 /* Output bytes [start, end). */
@@ -57,7 +58,7 @@ struct template_output {
 /* Renders with `context`, an object: messages, tools, add_generation_prompt, bos_token, ... A member that should be None is
  * JSON null; an absent one is undefined.
  *
- * Tool calls keep their arguments verbatim: where messages[].tool_calls[].function.arguments is a string that holds a JSON
+ * Unless `literal`, tool calls keep their arguments verbatim: where messages[].tool_calls[].function.arguments is a string that holds a JSON
  * object, the template sees a mapping (it may iterate), but printing it or `tojson` gives the string as it stood.
  *
  * Errors: script (the template raised, with its message, or an operation Python refuses; place "line 12"), limit. */

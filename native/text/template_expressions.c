@@ -233,6 +233,10 @@ static struct node *parse_name(struct parser *p)
             n->kind = NODE_CONSTANT;
             n->value = constants[i].value;
         }
+    p->takes |= parser_at_name(p, "varargs")  ? TAKES_VARARGS
+                : parser_at_name(p, "kwargs") ? TAKES_KWARGS
+                : parser_at_name(p, "caller") ? TAKES_CALLER
+                                              : 0;
     n->name = parser_name(p);
     return n;
 }

@@ -6,6 +6,7 @@
 
 #include "native/text/template_filters.h"
 #include "native/text/template_interpreter.h"
+#include "native/text/unicode.h"
 #include "native/text/utf8.h"
 
 /* ---- text ---- */
@@ -211,6 +212,47 @@ static struct value f_tojson(struct value v, struct arguments *args)
 
 /* ---- numbers ---- */
 
+/* A number as Python reads it from text: white space around, `_` between digits. false if it is none that strtod could read. */
+static bool number_text(struct arena *a, const struct string *s, char text[64])
+{
+    const char *at = s->bytes, *end = at + s->size;
+    size_t count = 0, length;
+    bool foreign = false;
+
+    while (at < end && strchr(" \t\n\r\v\f", *at) && *at)
+        at++;
+    while (end > at && strchr(" \t\n\r\v\f", end[-1]) && end[-1])
+        end--;
+    for (; at < end; at += length) {
+        uint32_t c = utf8_at(at, end, &length);
+
+        if (c >= 0x80 ? !unicode_in(c, UNICODE_SET(UNICODE_DIGIT) | UNICODE_SPACES)
+                      : !c || !strchr("0123456789+-._aefintyAEFINTY", (int)c))
+            return false;
+        foreign |= c >= 0x80;
+        if (c == '_' && (!count || text[count - 1] < '0' || text[count - 1] > '9' || at + 1 == end || at[1] < '0' || at[1] > '9'))
+            return false;
+        if (c != '_' && count < 63)
+            text[count] = *at;
+        count += c != '_';
+    }
+    if (foreign || count > 63)
+        template_raise(a, ERROR_UNSUPPORTED, "a number of more than 63 characters, or of others than ASCII");
+    text[count] = 0;
+    return count > 0;
+}
+
+static struct value whole_of(struct arena *a, double d, struct value otherwise)
+{
+    if (isnan(d))
+        return otherwise;
+    if (isinf(d))
+        template_raise(a, ERROR_SCRIPT, "cannot convert float infinity to integer");
+    if (fabs(d) >= 9.2e18)
+        template_raise(a, ERROR_UNSUPPORTED, "an integer of more than 64 bits");
+    return value_int((int64_t)d);
+}
+
 static struct value f_int(struct value v, struct arguments *args)
 {
     struct value otherwise = argument_or(args, 0, "default", value_int(0));
@@ -220,23 +262,23 @@ static struct value f_int(struct value v, struct arguments *args)
     arguments_end(args, 2);
     if (v.kind == VALUE_INT || v.kind == VALUE_BOOL)
         return value_int(v.kind == VALUE_INT ? v.integer : v.boolean);
-    if (v.kind == VALUE_STRING && v.string->size < sizeof text && base == 10) {
-        memcpy(text, v.string->bytes, v.string->size);
-
-        double d = strtod(text, &end);
-
-        if (end != text && end[strspn(end, " \t\n")] == 0 && fabs(d) < 9e18 && !strpbrk(text, "xXnN")) {
-            int64_t i = strpbrk(text, ".eE") ? (int64_t)d : strtoll(text, NULL, 10);
-
-            return value_int(i);
-        }
+    if (v.kind == VALUE_FLOAT)
+        return whole_of(args->a, v.real, otherwise);
+    if (v.kind != VALUE_STRING)
         return otherwise;
-    }
-    if (v.kind == VALUE_STRING && base != 10)
+    if (base != 10)
         template_raise(args->a, ERROR_UNSUPPORTED, "int of another base");
-    if (v.kind == VALUE_FLOAT && fabs(v.real) < 9e18)
-        return value_int((int64_t)v.real);
-    return otherwise;
+    if (!number_text(args->a, v.string, text))
+        return otherwise;
+
+    double d = strtod(text, &end);
+
+    if (*end)
+        return otherwise;
+    if (strpbrk(text, ".eEnN"))
+        return isinf(d) ? otherwise : whole_of(args->a, d, otherwise);
+    whole_of(args->a, d, otherwise);
+    return value_int(strtoll(text, NULL, 10));
 }
 
 static struct value f_float(struct value v, struct arguments *args)
@@ -249,12 +291,10 @@ static struct value f_float(struct value v, struct arguments *args)
         return v;
     if (v.kind == VALUE_INT || v.kind == VALUE_BOOL)
         return value_float(v.kind == VALUE_INT ? (double)v.integer : v.boolean);
-    if (v.kind == VALUE_STRING && v.string->size < sizeof text) {
-        memcpy(text, v.string->bytes, v.string->size);
-
+    if (v.kind == VALUE_STRING && number_text(args->a, v.string, text)) {
         double d = strtod(text, &end);
 
-        if (end != text && end[strspn(end, " \t\n")] == 0 && !strpbrk(text, "xX"))
+        if (!*end)
             return value_float(d);
     }
     return otherwise;

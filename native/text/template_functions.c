@@ -59,7 +59,7 @@ static struct value run_raise_exception(struct arguments *args)
 static struct value run_range(struct arguments *args)
 {
     int64_t start = 0, stop, step = 1;
-    struct value list = value_list(args->a, SHAPE_LIST), v;
+    struct value list = value_list(args->a, SHAPE_RANGE), v;
 
     stop = need_int(args->a, argument_need(args, 0, "stop"), "range");
     if (argument(args, 1, "stop", &v)) {
@@ -86,10 +86,17 @@ static struct value run_dict(struct arguments *args)
     struct value v = value_dict(args->a), from;
 
     if (argument(args, 0, "", &from)) {
-        if (from.kind != VALUE_DICT)
-            template_raise(args->a, ERROR_SCRIPT, "dict() of a '%s'", value_type(from));
-        for (size_t i = 0; i < from.dict->count; i++)
+        const struct list *pairs = from.kind == VALUE_DICT ? NULL : value_iterate(args->a, from);
+
+        for (size_t i = 0; !pairs && i < from.dict->count; i++)
             dict_set(args->a, v.dict, from.dict->entries[i].key, from.dict->entries[i].value);
+        for (size_t i = 0; pairs && i < pairs->count; i++) {
+            const struct list *pair = value_iterate(args->a, pairs->items[i]);
+
+            if (pair->count != 2)
+                template_raise(args->a, ERROR_SCRIPT, "dict() of items that are no pairs");
+            dict_set(args->a, v.dict, pair->items[0], pair->items[1]);
+        }
     }
     for (size_t i = 0; i < args->value_count; i++)
         dict_set(args->a, v.dict, value_as_text(args->a, args->names[i]), args->values[i]);
@@ -166,12 +173,70 @@ static bool add_date(struct buffer *out, char c, int year, int month, int day)
     case 'F':
         buffer_printf(out, "%04d-%02d-%02d", year, month, day);
         return true;
+    case 'I':
+        buffer_add_text(out, "12");
+        return true;
+    case 'p':
+        buffer_add_text(out, "AM");
+        return true;
+    case 'h':
+        buffer_add(out, MONTHS[month - 1], 3);
+        return true;
+    case 'f':
+        buffer_add_text(out, "000000");
+        return true;
+    case 'T':
+    case 'X':
+        buffer_add_text(out, "00:00:00");
+        return true;
+    case 'R':
+        buffer_add_text(out, "00:00");
+        return true;
+    case 'D':
+    case 'x':
+        buffer_printf(out, "%02d/%02d/%02d", month, day, year % 100);
+        return true;
+    case 'w':
+        buffer_printf(out, "%d", day_of_week(year, month, day));
+        return true;
+    case 'u':
+        buffer_printf(out, "%d", (day_of_week(year, month, day) + 6) % 7 + 1);
+        return true;
+    case 'U':
+        buffer_printf(out, "%02d", (day_of_year(year, month, day) + 6 - day_of_week(year, month, day)) / 7);
+        return true;
+    case 'W':
+        buffer_printf(out, "%02d", (day_of_year(year, month, day) + 6 - (day_of_week(year, month, day) + 6) % 7) / 7);
+        return true;
+    case 'c':
+        buffer_printf(out, "%.3s %.3s %2d 00:00:00 %04d", DAYS[day_of_week(year, month, day)], MONTHS[month - 1], day, year);
+        return true;
+    case 'Z':
+    case 'z':
+        return true;
+    case 'n':
+    case 't':
+        buffer_add_u8(out, c == 'n' ? '\n' : '\t');
+        return true;
     case '%':
         buffer_add_text(out, "%");
         return true;
     default:
         return false;
     }
+}
+
+/* `%-d`: without zeros or spaces before. */
+static void add_unpadded(struct buffer *out, char c, int year, int month, int day)
+{
+    struct buffer padded = { 0 };
+    size_t skip = 0;
+
+    add_date(&padded, c, year, month, day);
+    while (skip + 1 < padded.size && strchr(" 0", padded.bytes[skip]))
+        skip++;
+    buffer_add(out, padded.bytes + skip, padded.size - skip);
+    buffer_free(&padded);
 }
 
 static struct value run_strftime_now(struct arguments *args)
@@ -187,6 +252,8 @@ static struct value run_strftime_now(struct arguments *args)
     for (size_t i = 0; i < format->size; i++) {
         if (format->bytes[i] != '%' || i + 1 == format->size)
             buffer_add_u8(out, (uint8_t)format->bytes[i]);
+        else if (format->bytes[i + 1] == '-' && i + 2 < format->size && strchr("dmjeHMSI", format->bytes[i + 2]))
+            add_unpadded(out, format->bytes[i += 2], year, month, day);
         else if (!add_date(out, format->bytes[++i], year, month, day))
             template_raise(args->a, ERROR_UNSUPPORTED, "strftime_now: %%%c", format->bytes[i]);
     }
@@ -242,7 +309,7 @@ static bool is_sequence(struct value v, struct arguments *args)
 {
     (void)args;
     return v.kind == VALUE_STRING || v.kind == VALUE_DICT || v.kind == VALUE_UNDEFINED ||
-           (v.kind == VALUE_LIST && v.list->shape <= SHAPE_TUPLE);
+           (v.kind == VALUE_LIST && list_indexed(v.list));
 }
 
 static bool is_iterable(struct value v, struct arguments *args)
@@ -260,6 +327,23 @@ static bool is_false(struct value v, struct arguments *args)
 {
     (void)args;
     return v.kind == VALUE_BOOL && !v.boolean;
+}
+
+static bool is_escaped(struct value v, struct arguments *args)
+{
+    (void)args;
+    return v.kind == VALUE_STRING && v.markup;
+}
+
+/* Whether a text names one. */
+static bool is_filter(struct value v, struct arguments *args)
+{
+    return v.kind == VALUE_STRING && filter_named(string_text(args->a, v.string)) != NULL;
+}
+
+static bool is_test(struct value v, struct arguments *args)
+{
+    return v.kind == VALUE_STRING && test_named(string_text(args->a, v.string)) != NULL;
 }
 
 static bool is_boolean(struct value v, struct arguments *args)
@@ -365,6 +449,9 @@ static const struct test TESTS[] = {
     { "true", is_true },
     { "false", is_false },
     { "boolean", is_boolean },
+    { "escaped", is_escaped },
+    { "filter", is_filter },
+    { "test", is_test },
     { "integer", is_integer },
     { "float", is_float },
     { "number", is_number },

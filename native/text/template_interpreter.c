@@ -6,6 +6,7 @@
 enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
 
 static enum flow run(struct interpreter *in, const struct node *n);
+static enum flow run_items(struct interpreter *in, const struct node *n, struct value items, size_t depth);
 
 /* ---- names ---- */
 
@@ -106,6 +107,32 @@ static struct value run_captured(struct interpreter *in, const struct node *body
     return value_buffer(in->a, text);
 }
 
+/* What was given beyond the parameters: an error, unless the body reads it. */
+static void macro_rest(struct interpreter *in, const struct node *n, struct arguments *args, struct frame *frame)
+{
+    size_t most = n->count;
+
+    if (n->takes & TAKES_VARARGS) {
+        struct value rest = value_list(in->a, SHAPE_TUPLE);
+
+        for (size_t i = n->count; i < args->count; i++)
+            list_add(in->a, rest.list, args->items[i]);
+        most = SIZE_MAX;
+        frame_set(in, frame, n->rest[0], rest);
+    }
+    if (n->takes & TAKES_KWARGS) {
+        struct value rest = value_dict(in->a);
+
+        for (size_t i = 0; i < args->value_count && i < 64; i++)
+            if (!(args->used >> i & 1)) {
+                dict_set(in->a, rest.dict, value_as_text(in->a, args->names[i]), args->values[i]);
+                args->used |= 1ull << i;
+            }
+        frame_set(in, frame, n->rest[1], rest);
+    }
+    arguments_end(args, most);
+}
+
 static struct value call_macro(struct interpreter *in, const struct macro *macro, struct arguments *args)
 {
     const struct node *n = macro->node;
@@ -134,7 +161,7 @@ static struct value call_macro(struct interpreter *in, const struct macro *macro
     for (size_t i = 0; i < args->value_count; i++)
         if (!strcmp(args->names[i], "caller") && argument(args, SIZE_MAX, "caller", &caller))
             frame_set(in, frame, args->names[i], caller);
-    arguments_end(args, n->count);
+    macro_rest(in, n, args, frame);
     in->frame = frame;
 
     struct value text = run_captured(in, n->body);
@@ -142,6 +169,26 @@ static struct value call_macro(struct interpreter *in, const struct macro *macro
     in->frame = outer;
     arena_leave(in->a);
     return text;
+}
+
+/* A recursive loop over other items: the text of it. */
+static struct value call_loop(struct interpreter *in, const struct loop *loop, struct arguments *args)
+{
+    struct frame *frame = in->frame;
+    struct buffer *outer = in->out, *text = arena_buffer(in->a);
+    struct value items = argument_need(args, 0, "iterable");
+
+    if (!loop->node->recursive)
+        template_raise(in->a, ERROR_SCRIPT, "The loop must have the 'recursive' marker to be called recursively.");
+    arguments_end(args, 1);
+    arena_enter(in->a);
+    in->frame = loop->outer;
+    in->out = text;
+    run_items(in, loop->node, items, loop->depth + 1);
+    in->out = outer;
+    in->frame = frame;
+    arena_leave(in->a);
+    return value_buffer(in->a, text);
 }
 
 struct value value_call(struct interpreter *in, struct value callee, struct arguments *args)
@@ -155,6 +202,8 @@ struct value value_call(struct interpreter *in, struct value callee, struct argu
         return callee.bound->run(callee.bound->self, args);
     case VALUE_MACRO:
         return call_macro(in, callee.macro, args);
+    case VALUE_LOOP:
+        return call_loop(in, callee.loop, args);
     case VALUE_UNDEFINED:
         template_raise(in->a, ERROR_SCRIPT, "'%.80s' is undefined", callee.name ? callee.name : "value");
     default:
@@ -351,9 +400,9 @@ static enum flow run_iteration(struct interpreter *in, const struct node *n, str
 }
 
 /* The items that pass the loop's own `if`, which sees the loop's names. */
-static const struct list *loop_items(struct interpreter *in, const struct node *n)
+static const struct list *loop_items(struct interpreter *in, const struct node *n, struct value items)
 {
-    const struct list *all = value_iterate(in->a, evaluate(in, n->b));
+    const struct list *all = value_iterate(in->a, items);
     struct frame *outer = in->frame;
 
     if (!n->c)
@@ -371,14 +420,13 @@ static const struct list *loop_items(struct interpreter *in, const struct node *
     return kept.list;
 }
 
-static enum flow run_for(struct interpreter *in, const struct node *n)
+static enum flow run_items(struct interpreter *in, const struct node *n, struct value items, size_t depth)
 {
     struct frame *outer = in->frame;
     struct loop *loop = arena_new(in->a, sizeof *loop);
     struct value shown = { .kind = VALUE_LOOP, .loop = loop };
 
-    loop->list = loop_items(in, n);
-    loop->depth = in->loop_depth++;
+    *loop = (struct loop){ .list = loop_items(in, n, items), .depth = depth, .node = n, .outer = outer };
     for (; loop->index < loop->list->count; loop->index++) {
         arena_step(in->a, 1);
         in->frame = frame_new(in, outer);
@@ -387,7 +435,6 @@ static enum flow run_for(struct interpreter *in, const struct node *n)
         if (run_iteration(in, n, loop) == FLOW_BREAK)
             break;
     }
-    in->loop_depth--;
     in->frame = outer;
     if (loop->list->count == 0 && n->otherwise) {
         in->frame = frame_new(in, outer);
@@ -398,6 +445,26 @@ static enum flow run_for(struct interpreter *in, const struct node *n)
         return flow;
     }
     return FLOW_ON;
+}
+
+static enum flow run_for(struct interpreter *in, const struct node *n)
+{
+    return run_items(in, n, evaluate(in, n->b), 0);
+}
+
+/* Values are those outside: `with a = 1, b = a` does not see its own a. */
+static enum flow run_with(struct interpreter *in, const struct node *n)
+{
+    struct frame *outer = in->frame, *frame = frame_new(in, outer);
+
+    for (size_t i = 0; i < n->count; i += 2)
+        frame_set(in, frame, n->items[i]->name, evaluate(in, n->items[i + 1]));
+    in->frame = frame;
+
+    enum flow flow = run(in, n->body);
+
+    in->frame = outer;
+    return flow;
 }
 
 static enum flow run_if(struct interpreter *in, const struct node *n)
@@ -491,6 +558,8 @@ static enum flow run_node(struct interpreter *in, const struct node *n)
         return run_if(in, n);
     case NODE_FOR:
         return run_for(in, n);
+    case NODE_WITH:
+        return run_with(in, n);
     case NODE_SET:
         assign(in, n->a, evaluate(in, n->b));
         break;

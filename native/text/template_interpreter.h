@@ -27,8 +27,10 @@ struct macro {
 
 struct loop {
     const struct list *list;
-    size_t index;         /* from 0 */
-    size_t depth;         /* from 0 */
+    size_t index; /* from 0 */
+    size_t depth; /* from 0; that of calls of the loop itself */
+    const struct node *node;
+    struct frame *outer;  /* where the loop stands */
     struct value changed; /* last arguments of changed(); undefined at first */
     bool has_changed;
 };
@@ -40,7 +42,7 @@ struct interpreter {
     const struct template_options *options;
     struct template_output *output;
     struct buffer *out;
-    size_t loop_depth, message; /* `message`: 1 + index of the one a loop stands at */
+    size_t message; /* `message`: 1 + index of the one a loop stands at */
     bool generation;
 };
 

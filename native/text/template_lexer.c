@@ -108,6 +108,8 @@ static void read_escape(struct lexer *l, struct buffer *out, const char **at, co
         for (int i = 0; i < 2 && *at < end && **at >= '0' && **at <= '7'; i++)
             code = code << 3 | (uint32_t)(*(*at)++ - '0');
         utf8_add(out, code);
+    } else if (c == 'N' && *at < end && **at == '{') {
+        template_raise(l->a, ERROR_UNSUPPORTED, "characters by name (\\N) are not offered");
     } else if (c != '\n') {
         buffer_add_u8(out, '\\');
         buffer_add_u8(out, (uint8_t)c);

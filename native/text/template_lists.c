@@ -49,6 +49,9 @@ static struct value f_first(struct value v, struct arguments *args)
 
 static struct value f_last(struct value v, struct arguments *args)
 {
+    if (v.kind == VALUE_LIST && v.list->shape == SHAPE_GENERATOR)
+        template_raise(args->a, ERROR_SCRIPT, "'generator' object is not reversible");
+
     const struct list *items = value_iterate(args->a, v);
 
     arguments_end(args, 0);
@@ -121,6 +124,28 @@ static struct value sort_key(struct arguments *args, struct value v, struct valu
     return v.kind == VALUE_STRING && !cased ? string_case(args->a, v.string, false) : v;
 }
 
+/* The key of sort(attribute='a,b'): a tuple. */
+static struct value sort_keys_of(struct arguments *args, struct value v, struct value attributes, bool cased)
+{
+    struct value key = value_list(args->a, SHAPE_TUPLE);
+
+    if (attributes.kind != VALUE_STRING) {
+        list_add(args->a, key.list, sort_key(args, v, attributes, cased));
+        return key;
+    }
+
+    const char *at = attributes.string->bytes, *end = at + attributes.string->size;
+
+    for (;;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+
+        list_add(args->a, key.list, sort_key(args, v, value_string(args->a, at, (size_t)((comma ? comma : end) - at)), cased));
+        if (!comma)
+            return key;
+        at = comma + 1;
+    }
+}
+
 /* Stable, by keys; merge sort so that the order does not hang on a library. */
 static void sort_by(struct arena *a, struct value *items, struct value *keys, size_t count, bool reverse)
 {
@@ -154,7 +179,7 @@ static struct value f_sort(struct value v, struct arguments *args)
 
     arguments_end(args, 3);
     for (size_t i = 0; i < out.list->count; i++)
-        keys[i] = sort_key(args, out.list->items[i], attribute, cased);
+        keys[i] = sort_keys_of(args, out.list->items[i], attribute, cased);
     sort_by(args->a, out.list->items, keys, out.list->count, reverse);
     return out;
 }
@@ -170,6 +195,8 @@ static struct value f_dictsort(struct value v, struct arguments *args)
     size_t part = string_is(need_string(args->a, by, "dictsort"), "value");
 
     arguments_end(args, 3);
+    if (!part && !string_is(by.string, "key"))
+        template_raise(args->a, ERROR_SCRIPT, "You can only sort by either \"key\" or \"value\"");
     for (size_t i = 0; i < out.list->count; i++)
         keys[i] = sort_key(args, out.list->items[i].list->items[part], value_none(), cased);
     sort_by(args->a, out.list->items, keys, out.list->count, reverse);
@@ -230,6 +257,8 @@ static struct value f_sum(struct value v, struct arguments *args)
     const struct list *items = value_iterate(args->a, v);
 
     arguments_end(args, 2);
+    if (sum.kind == VALUE_STRING)
+        template_raise(args->a, ERROR_SCRIPT, "sum() can't sum strings [use ''.join(seq) instead]");
     for (size_t i = 0; i < items->count; i++)
         sum = value_add(args->a, sum,
                         attribute.kind == VALUE_NONE ? items->items[i] : value_member(args->in, items->items[i], attribute));
@@ -364,6 +393,63 @@ static struct value f_batch(struct value v, struct arguments *args)
     return out;
 }
 
+/* Columns: the first ones have one item more; the others take fill_with. */
+static struct value f_slice(struct value v, struct arguments *args)
+{
+    int64_t slices = need_int(args->a, argument_need(args, 0, "slices"), "slice");
+    struct value fill = argument_or(args, 1, "fill_with", value_none()), out = value_list(args->a, SHAPE_GENERATOR);
+    const struct list *items = value_iterate(args->a, v);
+    size_t at = 0;
+
+    arguments_end(args, 2);
+    if (slices < 1)
+        template_raise(args->a, ERROR_SCRIPT, "slice: at least one column");
+    for (int64_t i = 0; i < slices; i++) {
+        struct value column = value_list(args->a, SHAPE_LIST);
+        size_t more = items->count % (size_t)slices, size = items->count / (size_t)slices + ((size_t)i < more);
+
+        arena_step(args->a, 1);
+        while (size--)
+            list_add(args->a, column.list, items->items[at++]);
+        if (fill.kind != VALUE_NONE && (size_t)i >= more)
+            list_add(args->a, column.list, fill);
+        list_add(args->a, out.list, column);
+    }
+    return out;
+}
+
+/* Pairs of an attribute's value and the items that have it, ordered by the value. */
+static struct value f_groupby(struct value v, struct arguments *args)
+{
+    struct value attribute = argument_need(args, 0, "attribute"), otherwise = argument_or(args, 1, "default", value_none());
+    bool cased = value_true(argument_or(args, 2, "case_sensitive", value_bool(false)));
+    struct value items = list_from(args->a, value_iterate(args->a, v), SHAPE_LIST), out = value_list(args->a, SHAPE_LIST), group;
+    size_t count = items.list->count;
+    struct value *keys = arena_array(args->a, count + 1, sizeof *keys);
+
+    arguments_end(args, 3);
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = value_member(args->in, items.list->items[i], attribute);
+        if (keys[i].kind == VALUE_UNDEFINED && otherwise.kind != VALUE_NONE)
+            keys[i] = otherwise;
+        keys[i] = sort_key(args, keys[i], value_none(), cased);
+    }
+    sort_by(args->a, items.list->items, keys, count, false);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || !value_equal(args->a, keys[i], keys[i - 1])) {
+            struct value spelt = value_member(args->in, items.list->items[i], attribute);
+
+            group = value_list(args->a, SHAPE_TUPLE);
+            group.list->group = true;
+            list_add(args->a, group.list, spelt.kind == VALUE_UNDEFINED && otherwise.kind != VALUE_NONE ? otherwise : spelt);
+            list_add(args->a, group.list, value_list(args->a, SHAPE_LIST));
+            list_add(args->a, out.list, group);
+        }
+        list_add(args->a, out.list->items[out.list->count - 1].list->items[1].list, items.list->items[i]);
+    }
+    return out;
+}
+
 const struct filter LIST_FILTERS[] = {
     { "length", f_length },
     { "count", f_length },
@@ -386,6 +472,8 @@ const struct filter LIST_FILTERS[] = {
     { "min", f_min },
     { "max", f_max },
     { "batch", f_batch },
+    { "slice", f_slice },
+    { "groupby", f_groupby },
     { "attr", f_attr },
 };
 

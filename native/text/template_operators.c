@@ -403,6 +403,27 @@ static bool loop_attribute(struct arena *a, struct loop *loop, const char *name,
     return true;
 }
 
+static bool macro_attribute(struct arena *a, const struct macro *macro, const char *name, struct value *out)
+{
+    const struct node *n = macro->node;
+
+    if (!strcmp(name, "name"))
+        *out = value_as_text(a, n->name);
+    else if (!strcmp(name, "catch_varargs"))
+        *out = value_bool(n->takes & TAKES_VARARGS);
+    else if (!strcmp(name, "catch_kwargs"))
+        *out = value_bool(n->takes & TAKES_KWARGS);
+    else if (!strcmp(name, "caller"))
+        *out = value_bool(n->takes & TAKES_CALLER);
+    else if (!strcmp(name, "arguments")) {
+        *out = value_list(a, SHAPE_TUPLE);
+        for (size_t i = 0; i < n->count; i++)
+            list_add(a, out->list, value_as_text(a, n->items[i]->name));
+    } else
+        return false;
+    return true;
+}
+
 static _Noreturn void undefined_used(struct arena *a, struct value v, const char *name)
 {
     template_raise(a, ERROR_SCRIPT, "'%.80s' is undefined, so it has no '%.80s'", v.name ? v.name : "value", name);
@@ -420,6 +441,10 @@ struct value value_attribute(struct interpreter *in, struct value v, const char 
         return out;
     if ((v.kind == VALUE_DICT || v.kind == VALUE_NAMESPACE) && dict_get_text(v.dict, name, &out))
         return out;
+    if (v.kind == VALUE_LIST && v.list->group && (!strcmp(name, "grouper") || !strcmp(name, "list")))
+        return v.list->items[name[0] == 'l'];
+    if (v.kind == VALUE_MACRO && macro_attribute(in->a, v.macro, name, &out))
+        return out;
     return value_undefined(name);
 }
 
@@ -432,7 +457,7 @@ struct value value_item(struct interpreter *in, struct value v, struct value key
         undefined_used(in->a, v, key.kind == VALUE_STRING ? "item" : "index");
     if (v.kind == VALUE_DICT && dict_get(in->a, v.dict, key, &out))
         return out;
-    if (v.kind == VALUE_LIST && v.list->shape <= SHAPE_TUPLE && whole(key, &index)) {
+    if (v.kind == VALUE_LIST && list_indexed(v.list) && whole(key, &index)) {
         if (index < 0)
             index += (int64_t)v.list->count;
         if (index >= 0 && index < (int64_t)v.list->count)
@@ -488,7 +513,7 @@ struct value value_slice(struct arena *a, struct value v, struct value start, st
 
     if (v.kind == VALUE_UNDEFINED)
         template_raise(a, ERROR_SCRIPT, "'%.80s' is undefined", v.name ? v.name : "value");
-    if (!text && (v.kind != VALUE_LIST || v.list->shape > SHAPE_TUPLE))
+    if (!text && (v.kind != VALUE_LIST || !list_indexed(v.list)))
         template_raise(a, ERROR_SCRIPT, "'%s' object is not subscriptable", value_type(v));
     if (by == 0)
         template_raise(a, ERROR_SCRIPT, "slice step cannot be zero");

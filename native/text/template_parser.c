@@ -151,11 +151,18 @@ static struct node *parse_body(struct parser *p, const char *const *ends);
 static struct node *parse_target(struct parser *p, bool attribute, const char *stop)
 {
     struct node *tuple = parser_node(p, NODE_TUPLE), *one = NULL;
-    bool comma = false, brackets = parser_skip(p, "(");
+    bool comma = false;
 
+    arena_enter(p->a);
     do {
         if (comma && (parser_tuple_ends(p, stop) || parser_at(p, "=")))
             break;
+        if (parser_skip(p, "(")) {
+            one = parse_target(p, attribute, NULL);
+            parser_expect(p, ")");
+            parser_add(p, tuple, one);
+            continue;
+        }
         one = parser_node(p, NODE_NAME);
         one->name = parser_name(p);
         if (attribute && parser_skip(p, ".")) {
@@ -167,9 +174,16 @@ static struct node *parse_target(struct parser *p, bool attribute, const char *s
         }
         parser_add(p, tuple, one);
     } while (parser_skip(p, ",") && (comma = true));
-    if (brackets)
-        parser_expect(p, ")");
+    arena_leave(p->a);
     return comma ? tuple : one;
+}
+
+static struct node *parse_target_name(struct parser *p)
+{
+    struct node *n = parser_node(p, NODE_NAME);
+
+    n->name = parser_name(p);
+    return n;
 }
 
 /* A body up to one of `ends`; the cursor stands after `{% end`, whose rest is the caller's. */
@@ -225,8 +239,7 @@ static struct node *parse_for(struct parser *p)
     n->b = parse_tuple(p, false, "recursive", false);
     if (parser_skip_name(p, "if"))
         n->c = parse_expression(p);
-    if (parser_at_name(p, "recursive"))
-        template_raise(p->a, ERROR_UNSUPPORTED, "recursive loops are not offered");
+    n->recursive = parser_skip_name(p, "recursive");
     parser_expect_end(p);
     p->loops++;
     n->body = parse_body(p, ends);
@@ -285,8 +298,16 @@ static struct node *parse_macro(struct parser *p)
 
     parser_next(p);
     n->name = parser_name(p);
+
+    unsigned outer = p->takes;
+
+    p->takes = 0;
     parse_parameters(p, n);
     n->body = body_until(p, "endmacro");
+    n->takes = p->takes;
+    n->rest[0] = names_intern(p->a, p->names, "varargs", 7);
+    n->rest[1] = names_intern(p->a, p->names, "kwargs", 6);
+    p->takes |= outer;
     return n;
 }
 
@@ -314,6 +335,22 @@ static struct node *parse_filter_block(struct parser *p)
         n->b = parse_filter(p, n->b);
     while (parser_skip(p, "|"));
     n->body = body_until(p, "endfilter");
+    return n;
+}
+
+static struct node *parse_with(struct parser *p)
+{
+    struct node *n = parser_node(p, NODE_WITH);
+
+    parser_next(p);
+    while (p->t->kind != TOKEN_END) {
+        if (n->count)
+            parser_expect(p, ",");
+        parser_add(p, n, parse_target_name(p));
+        parser_expect(p, "=");
+        parser_add(p, n, parse_expression(p));
+    }
+    n->body = body_until(p, "endwith");
     return n;
 }
 
@@ -346,8 +383,9 @@ static struct node *parse_statement(struct parser *p)
         { "if", parse_if },       { "for", parse_for },         { "set", parse_set },
         { "macro", parse_macro }, { "call", parse_call_block }, { "filter", parse_filter_block },
         { "break", parse_jump },  { "continue", parse_jump },   { "generation", parse_generation },
+        { "with", parse_with },
     };
-    static const char *const refused[] = { "import", "from", "include", "extends", "block", "with", "do", "autoescape", "trans" };
+    static const char *const refused[] = { "import", "from", "include", "extends", "block", "do", "autoescape", "trans" };
 
     if (p->t->kind != TOKEN_NAME)
         parser_unexpected(p, "a statement");

@@ -11,6 +11,7 @@ struct parser {
     const struct template_token *t; /* the next token */
     unsigned condition;             /* inside a branch: unknown filters fail only when run */
     unsigned loops;
+    unsigned takes; /* of varargs, kwargs and caller, those the macro being read reads */
 };
 
 void parser_next(struct parser *p);

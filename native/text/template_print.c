@@ -69,7 +69,8 @@ static void list_repr(struct arena *a, const struct list *list, struct buffer *o
     bool tuple = list->shape == SHAPE_TUPLE;
 
     if (list->shape > SHAPE_TUPLE)
-        template_raise(a, ERROR_SCRIPT, "a generator is printed: put `| list` after it");
+        template_raise(a, ERROR_SCRIPT, "a %s is printed: put `| list` after it",
+                       list->shape == SHAPE_RANGE ? "range" : "generator");
     buffer_add_text(out, tuple ? "(" : "[");
     for (size_t i = 0; i < list->count; i++) {
         if (i)

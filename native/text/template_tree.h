@@ -7,6 +7,8 @@
 
 #include "native/text/template_lexer.h"
 
+enum { TAKES_VARARGS = 1, TAKES_KWARGS = 2, TAKES_CALLER = 4 };
+
 enum node_kind {
     /* expressions */
     NODE_CONSTANT,  /* value */
@@ -34,6 +36,7 @@ enum node_kind {
     NODE_IF,           /* items: alternately a condition and a BODY; the last condition may be NULL */
     NODE_FOR,          /* target a, in b, if c; body, otherwise; name is "loop" */
     NODE_SET,          /* target a = b */
+    NODE_WITH,         /* items: alternately a target and an expression; body */
     NODE_SET_BLOCK,    /* target a, filters b, body */
     NODE_MACRO,        /* name, items: parameters, values: defaults from the right; body */
     NODE_CALL_BLOCK,   /* a call, items: parameters; body */
@@ -66,7 +69,10 @@ struct node {
     enum node_kind kind;
     uint32_t line;
     enum operator op;
-    bool negated; /* tests */
+    bool negated;        /* tests */
+    bool recursive;      /* loops that may be called */
+    unsigned takes;      /* macros: of the names above, those that their body reads */
+    const char *rest[2]; /* interned: "varargs", "kwargs" */
     struct node *a, *b, *c;
     struct node **items;
     size_t count;

@@ -270,6 +270,15 @@ bool dict_get_text(const struct dict *dict, const char *key, struct value *item)
 
 /* ---- properties ---- */
 
+const char *string_text(struct arena *a, const struct string *s)
+{
+    char *text = arena_new(a, s->size + 1);
+
+    if (s->size)
+        memcpy(text, s->bytes, s->size);
+    return text;
+}
+
 bool string_is(const struct string *s, const char *text)
 {
     return s->size == strlen(text) && !memcmp(s->bytes, text, s->size);
@@ -330,11 +339,16 @@ static int number_order(struct value x, struct value y)
     return d > e ? 1 : d < e ? -1 : d == e ? 0 : 2; /* 2: a NaN, unequal to everything */
 }
 
+bool list_indexed(const struct list *list)
+{
+    return list->shape <= SHAPE_TUPLE || list->shape == SHAPE_RANGE;
+}
+
 static bool lists_equal(struct arena *a, const struct list *x, const struct list *y)
 {
     if (x == y)
         return true;
-    if (x->shape != y->shape || x->count != y->count || x->shape > SHAPE_TUPLE)
+    if (x->shape != y->shape || x->count != y->count || !list_indexed(x))
         return false;
     for (size_t i = 0; i < x->count; i++)
         if (!value_equal(a, x->items[i], y->items[i]))
@@ -484,7 +498,7 @@ static void read_arguments(struct arena *a, struct value call)
     dict_set(a, call.dict, value_as_text(a, "arguments"), mapping);
 }
 
-struct value value_of_context(struct arena *a, const json_t *context)
+struct value value_of_context(struct arena *a, const json_t *context, bool literal)
 {
     struct value root = value_of_json(a, context), messages, calls, function;
 
@@ -496,7 +510,7 @@ struct value value_of_context(struct arena *a, const json_t *context)
         if (message.kind != VALUE_DICT)
             continue;
         message.dict->message = i + 1;
-        if (!dict_get_text(message.dict, "tool_calls", &calls) || calls.kind != VALUE_LIST)
+        if (literal || !dict_get_text(message.dict, "tool_calls", &calls) || calls.kind != VALUE_LIST)
             continue;
         for (size_t j = 0; j < calls.list->count; j++)
             if (calls.list->items[j].kind == VALUE_DICT && dict_get_text(calls.list->items[j].dict, "function", &function))

@@ -61,7 +61,7 @@ enum value_kind {
     VALUE_LOOP,
 };
 
-enum list_shape { SHAPE_LIST, SHAPE_TUPLE, SHAPE_GENERATOR, SHAPE_VIEW };
+enum list_shape { SHAPE_LIST, SHAPE_TUPLE, SHAPE_GENERATOR, SHAPE_VIEW, SHAPE_RANGE };
 
 struct string {
     const char *bytes; /* UTF-8 */
@@ -88,6 +88,7 @@ struct value {
 
 struct list {
     enum list_shape shape;
+    bool group; /* a tuple of groupby: its items are called `grouper` and `list`, too */
     struct value *items;
     size_t count, capacity;
 };
@@ -112,11 +113,13 @@ struct value value_buffer(struct arena *a, struct buffer *b);               /* c
 struct value value_list(struct arena *a, enum list_shape shape);
 struct value value_dict(struct arena *a);
 
+bool list_indexed(const struct list *list); /* has items by number, as a generator has not */
 void list_add(struct arena *a, struct list *list, struct value item);
 void dict_set(struct arena *a, struct dict *dict, struct value key, struct value item);
 bool dict_get(struct arena *a, const struct dict *dict, struct value key, struct value *item);
 bool dict_get_text(const struct dict *dict, const char *key, struct value *item);
 
+const char *string_text(struct arena *a, const struct string *s); /* with a zero after it */
 bool string_is(const struct string *s, const char *text);
 const char *value_type(struct value v); /* "str", "int": Python's names */
 bool value_true(struct value v);
@@ -131,9 +134,10 @@ void float_print(double d, struct buffer *out); /* Python's repr: shortest that 
 /* str(v) as a string value: the value itself if it is a string. */
 struct value value_str(struct arena *a, struct value v);
 
-/* A JSON value, and a whole context: messages know their index, arguments stay verbatim (template_render). Both borrow. */
+/* A JSON value, and a whole context: messages know their index; unless `literal`, arguments stay verbatim (template_render).
+ * Both borrow. */
 struct value value_of_json(struct arena *a, const json_t *json);
-struct value value_of_context(struct arena *a, const json_t *context);
+struct value value_of_context(struct arena *a, const json_t *context, bool literal);
 
 /* ---- json.dumps ---- */
 

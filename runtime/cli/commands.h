@@ -33,6 +33,7 @@ extern const struct command command_status;
 extern const struct command command_sync;
 extern const struct command command_syncer;
 extern const struct command command_tokenize;
+extern const struct command command_render;
 extern const struct command command_trainer;
 extern const struct command command_why;
 extern const struct command command_withdraw;

@@ -12,7 +12,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 
-static const struct template_options TODAY = { 2026, 11, 29 };
+static const struct template_options TODAY = { .year = 2026, .month = 11, .day = 29 };
 
 /* The rendering, or NULL with `err`. */
 static char *render(const char *source, const json_t *context, struct template_output *out, struct error *err)

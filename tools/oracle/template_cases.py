@@ -49,7 +49,7 @@ def render(source, context):
         text = environment().from_string(source).render(**context)
     except Exception:
         return None
-    return None if " at 0x" in text or "dict_items(" in text else text  # which Rondo refuses to print
+    return None if " at 0x" in text or any(v in text for v in ("dict_items(", "dict_keys(", "dict_values(")) else text  # which Rondo refuses to print
 
 
 CONTEXT = {
@@ -198,6 +198,86 @@ messages|map(attribute='role')|join(','), (messages|last).content, messages[-1].
 messages[1:]|length, messages|selectattr('role', 'equalto', 'user')|list|length
 words|map('replace', 'a', 'b')|list, words|map('length')|sum
 0.1 + 0.2, 1 / 3, 2 / 1, 1e308 * 10, 3.0 * 2
+l|slice(2)|list
+[1,2,3,4,5]|slice(3)|list, [1,2,3,4,5]|slice(3, 'x')|list
+rows|groupby('v')
+rows[:2]|groupby('v')|list
+words|groupby(0)|map('first')|list
+q|xmlattr
+s is escaped, ('a'|safe) is escaped
+'upper' is filter, 'nosuch' is filter, 'odd' is test, 'x' is test
+1/0
+1 % 0
+'a,b'.split(sep=','), 'a,b,c'.split(',', maxsplit=1), 'a\\n\\nb'.splitlines(true), 'a\\x0bb\\x0cc\\x1cd\\u2028e'.splitlines()
+l.copy(), m.copy()
+l.sort()
+l.pop()
+l.count(1), (1,2).index(2), (1,2,1).count(1)
+m.pop('a')
+m.setdefault('a', 1)
+m.keys(), m.values()
+dict(m), dict([('a',1)]), dict([['x',2]], z=3)
+[*l]
+'a' if yes else 'b' ~ 'c'
+l[::-1][0], l[-1:], l[1:2:1], l[None:2], l[10:20], l[-10:2], s[:-1], s[::2]
+l[0:3:0]
+l['a']
+m[l]
+{'a':1}['a'], {1:'x'}[1], {1:'x'}[1.0], {true:'x'}[1]
+'abc' * -1, 'ab' * true
+true + true, true * 3, -true, +true, +n, not n
+1 < 2 > 1 == true, 1 in [1] == true, not 1 == 2
+'a' < 'B', 'a' < 'á', [] < [0], (1,'a') < (1,'b')
+nil < 1
+l|sort(attribute='x')
+words|sort(true), words|sort(reverse=true, case_sensitive=true)
+rows|sort(attribute='k,v')|list
+rows[:2]|sort(attribute='v,k')|map(attribute='k')|list
+l|min, words|max, words|max(true), rows[:2]|max(attribute='v'), e|min
+l|first, m|first, s|first, e|first is undefined, nil|first
+[1,2,3]|last, m|last, 'abc'|last, (1,2)|last, l|map('string')|last
+e|sum, [0.1,0.2]|sum, ['a']|sum
+[[1],[2]]|sum(start=[]), ['a','b']|sum(start='')
+[1,true,'1',1.0]|unique|list, ['a','A']|unique(true)|list, rows|unique(attribute='k')|list
+[3,1]|reverse|list, m|reverse|list, (1,2)|reverse|list
+5|reverse
+words|join, words|join('-', attribute=0), [1,none,true]|join(','), m|join(','), 'abc'|join('-'), x|join
+words|map('first')|join, words|map(attribute=0)|list, [[1,2],[3,4]]|map(attribute=1)|list, words|map('default','x')|list
+l|map('odd')|list
+words|select('in', ['Fig'])|list, l|select('gt', 1)|list, l|select('>', 1)|list, l|reject('equalto', 1)|list, words|select('string')|list, l|select('divisibleby', 3)|list
+rows|selectattr('v', 'gt', 1)|list
+rows[:2]|selectattr('v', 'gt', 1)|list
+rows|selectattr('v', 'undefined')|list, rows|rejectattr('v')|list
+m|items, m|items|list, m|dictsort(false, 'value')
+{'a': 2, 'b': 1}|dictsort(by='value'), {'a': 2, 'b': 1}|dictsort(reverse=true)
+{'a': 2}|dictsort(by='x')
+m|attr('b'), m|attr('zz'), s|attr('upper')
+s|attr('upper')()
+q|e|e, q|escape|upper, q|e|length, (q|e) ~ q, q|e + q
+'a'|default, x|default, x|default(true), ''|d('z', boolean=true), x|default(default_value='q')
+'abc'|indent(2), lines|indent(first=true), lines|indent(width=1, blank=true)
+1e22|string, 1e16|string, 123456789.123|string, 5e-324, 1.7976931348623157e308, 0.1+0.7, -0.0, 1e5, 100000.0*1e11
+'' is string, x is string, nil is string, x is mapping, m.items() is mapping, (1,) is sequence, m.items() is sequence, range(3) is sequence, l|map('upper') is sequence, dict is callable, nil is iterable, 1.0 is integer, true is number, true is integer, true is float
+x is defined, x.y is defined
+x[0] is defined
+nil.y is defined, m.zz is defined, m.zz.y is defined
+nil is sameas none, true is sameas true, s is sameas s, 1 is sameas 1.0
+1 is divisibleby 0
+3 is odd and 4 is even, 'a' is odd
+'a' is in 'abc', 1 is in l, 'q' is in m, 1 is not in l
+s is not none and s is not undefined
+m is eq m, l is ne e, 1 is lessthan 2, 2 is greaterthan 1, 2 is ==2
+1 is ==1
+tojson
+m|tojson(ensure_ascii=false, indent=4), m|tojson(2)
+'\\x7f\\u200b😀'|tojson(true)
+l|map('string')|tojson
+m.items()|tojson
+range(3)|tojson
+(1,'a',none)|tojson, [true,1.5,-0.0,1e16,1e-7]|tojson, {'a':{}}|tojson(indent=1)
+x.y|tojson
+m|tojson|length, (m|tojson)[0], m|tojson is string, m|tojson + 'x', '<'|tojson + '<'
+namespace()|tojson
 """.strip().split("\n")
 
 TEMPLATES = [
@@ -255,6 +335,95 @@ TEMPLATES = [
     "{% for k, v in {'b': 1, 'a': 2}|dictsort %}{{ k }}{{ v }}{% endfor %}",
     "{% for x in l|sort %}{{ x }}{{ ', ' if not loop.last }}{% endfor %}",
     "{% macro t(v) %}{% if v is mapping %}{{ '{' }}{% for k, w in v.items() %}{{ k }}:{{ t(w) }}{% if not loop.last %},{% endif %}{% endfor %}{{ '}' }}{% elif v is iterable and v is not string %}[{% for w in v %}{{ t(w) }}{% endfor %}]{% else %}{{ v|tojson }}{% endif %}{% endmacro %}{{ t({'a': [1, 'x'], 'b': {'c': none}}) }}",
+    "{% for k, items in rows[:2]|groupby('k') %}x{% endfor %}",
+    "{% for k, v in words|groupby('0') %}{{k}}={{v|join(',')}};{% endfor %}",
+    "{% for g in rows|groupby('k', default='d') %}{{g.grouper}}={{g.list|length}};{% endfor %}",
+    "{% for g in rows[:2]|groupby(attribute='k') %}{{g.grouper}}={{g.list|length}}{{ g[0] }};{% endfor %}",
+    "{% for x in l recursive %}{{ x }}{% endfor %}",
+    "{% for x in [[1,[2]],[3]] recursive %}{% if x is iterable %}({{ loop(x) }}){% else %}{{ x }}@{{ loop.depth }}{{ loop.depth0 }}{% endif %}{% endfor %}",
+    "{% macro f(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1,2,3,z=4) }}",
+    "{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f.name }}{{ f.arguments }}{{ f.catch_kwargs }}{{ f.caller }}",
+    "{% with a=1, b=2 %}{{ a }}{{ b }}{% endwith %}",
+    "{% do l %}",
+    "{% set ns = namespace(x=[]) %}{% set ns.x = ns.x + [1] %}{{ ns.x }}{% set ns.y %}blk{% endset %}{{ ns.y }}",
+    "{% for i in range(3) %}{% for j in range(2) %}{{ loop.index }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}{{ loop.depth0 }}{% endfor %}",
+    "{% for x in l %}{{ loop.nosuch is defined }}{% endfor %}",
+    "{% for x in l %}{{ loop['index'] }}{{ loop.cycle('o','e') }}{% endfor %}",
+    "{% for x in l if loop.index > 1 %}{% endfor %}",
+    "{% for x in l|reverse %}{{ loop.length }}{{ loop.revindex }}{{ loop.last }}{{ x }}{% endfor %}",
+    "{% for x in l|map('string') %}{{ loop.length }}{{ loop.last }}{{ loop.nextitem }}{% endfor %}",
+    "{% for a, (b, c) in [[1,[2,3]]] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
+    "{% for a in l %}{% else %}x{% endfor %}{% for k, v in m|dictsort %}{{ k }}{% endfor %}",
+    "{% for x in m %}{{ x }}={{ m[x] }};{% endfor %}",
+    "{% for x in l %}{% set y = x %}{% if y == 1 %}{% break %}{% endif %}{{ y }}{% else %}none{% endfor %}",
+    "{% for x in e %}{% else %}{% set z=1 %}{{ z }}{% endfor %}{{ z }}",
+    "{% set x %}a{% if yes %}b{% endif %}{% endset %}{{ x|length }}{{ x|upper }}",
+    "{% set a = b = 1 %}",
+    "{% set a, b = 'xy' %}{{ a }}{{ b }}",
+    "{% set a = 1, 2 %}{{ a }}",
+    "{% if l %}y{% elif x %}n{% endif %}{% if not e %}z{% endif %}{% if nil is none %}n{% endif %}",
+    "{% macro a() %}{% macro b() %}in{% endmacro %}{{ b() }}{% endmacro %}{{ a() }}{{ b is defined }}",
+    "{% macro a(x) -%}\n  {{ x }}\n{%- endmacro %}[{{ a('v') }}][{{ a('v')|upper }}][{{ a('<')|e }}]",
+    "{% macro a(x) %}{{ caller is defined }}{% endmacro %}{{ a(1) }}",
+    "{% macro a(x) %}{{ caller() }}{% endmacro %}{{ a(1) }}",
+    "{% macro a(x=[]) %}{{ x }}{% endmacro %}{{ a() }}{{ a([1]) }}{{ a(x=none) }}",
+    "{% macro m2(k) %}{% for x in k %}{% if x is iterable and x is not string %}{{ m2(x) }}{% else %}{{ x }}{% endif %}{% endfor %}{% endmacro %}{{ m2([1,[2,[3]]]) }}",
+    "{% call(a, b=2) f() %}{% endcall %}",
+    "{% filter indent(2) %}a\nb{% endfilter %}|{% filter trim|upper %} x {% endfilter %}",
+    "{# comment {{ x }} #}a{#- b -#}  c",
+    "a {%- if yes %} b {%- endif %} c",
+    "  {%- set x = 1 %}\n  y",
+    "{% if yes %}\n\n x\n{% endif %}\n\n",
+    "{% raw %}{{ a }}{% endraw %}{{- n -}} x",
+    "{%- raw -%}  {{ a }} {%- endraw -%}  b",
+    "{{ '{{' }}{{ \"}}\" }}{{ '%}' }}",
+    "{{ {'a': {'b': 1}} }}{{ {} }}",
+    "{% if messages[0]['role'] == 'user' %}u{% endif %}{{ messages[0].get('nope', 'd') }}",
+    "{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('x') }}{% endif %}{{ message.content|trim }}{% endfor %}",
+    "{{ messages|map(attribute='content')|join }}{{ messages|selectattr('role','equalto','user')|map(attribute='content')|first }}",
+    "{% generation %}a{% endgeneration %}b{%- generation -%} c {%- endgeneration -%} d",
+    "{% trans %}x{% endtrans %}",
+    "{% import 'x' as y %}",
+    "{% debug %}",
+    "{% for x in range(3) -%} {{ x }} {%- endfor +%}\n z",
+    "{{ 'a'\n 'b' }}\n{{ 1 }}{# x #}\n{{ 2 }}",
+    "\n\n{{ n }}\n\n",
+    "{%+ if yes %}a{% endif %}",
+    "x\n   {#- c #}\n   y",
+    "{{- n }}{{ n -}}\n z",
+    "{{ u }}\u00a0{%- if yes %}z{% endif -%}\u00a0y",
+    "{{ l[0] if l else 'none' }}{{ (l|length) ~ '' }}{{ l|length + 1 }}{{ -l|length }}",
+    "{{ 'a' ~ 1 + 2 }}",
+    "{{ 5 is number and 'x' }}{{ 5 is not number }}{{ (5 is number) == true }}",
+    "{{ x if x is defined }}{{ (x if x is defined) is undefined }}",
+    "{{ x.y if x is defined else 'no' }}",
+    "{% set a = namespace(v=false) %}{% for i in l %}{% if i==1 %}{% set a.v = true %}{% endif %}{% endfor %}{{ a.v }}",
+    "{{ 1_0 }}{{ 1.5_5 }}{{ 1e-3 }}{{ 0xFF }}{{ 1.e3 }}",
+    "{{ 1.foo }}",
+    "{{ 'x'.__class__ }}{{ ''.__class__.__mro__ }}",
+    "{{ messages.append(1) }}",
+    "{{ dict.__init__ }}",
+    "{{ range(3)|sum }}{{ range(3)|max }}",
+    "{{ '\\x41\\u00e9\\U0001F600\\101\\q\\\n' }}",
+    "{{ raise_exception() }}",
+    "{{ raise_exception(1) }}",
+    "{{ strftime_now('%d/%m/%y %H:%M:%S %p %I %U %W %w %u %e %B %-d %Y%%') }}",
+    "{{ strftime_now('%c') }}",
+    "{{ strftime_now(\"%Y-%m-%dT%H:%M:%S\") }}",
+    "{% set tools = tools if tools is defined else none %}{{ tools is none }}",
+    "{{ ['a','b']|join('\n') }}{{ 'a\nb'.split('\n')|length }}",
+    "{{ (messages|last)['role'] }}{{ messages[-1]['content'][:1] }}{{ messages[::-1][0].role }}{{ messages[:-1]|length }}",
+    "{%- for m in messages[::-1] -%}{{ loop.index0 }}{{ m.role }}{{ messages|length - 1 - loop.index0 }}{%- endfor -%}",
+    "{{ 'x' in messages[0] }}{{ 'role' in messages[0] }}{{ messages[0] is mapping }}{{ messages[0].items()|list }}",
+    "{{ 'a' 'b' ~ 'c' }}{{ ('a','b')|join }}{{ ('a')|join }}{{ ('a',)|first }}",
+    "{{ none|string }}{{ none ~ 'x' }}{{ [none] }}",
+    "{{ {'a': none}|tojson }}{{ {'k': x}|length }}",
+    "{{ {'k': x}|tojson }}",
+    "{{ '%s' % none }}{{ '%d' % 3.7 }}{{ '%s %s' % ('a', [1]) }}{{ '%s' % [1] }}",
+    "{{ '%d' % 'a' }}",
+    "{{ 'a%' % () }}",
+    "{{ '%s %s' % 'a' }}",
+    "{{ 'a' % 1 }}",
 ]
 
 
