@@ -26,7 +26,10 @@ struct executor {
     struct graph_hash *hashes; /* room for those of the largest value */
     executor_profile profile;
     void *profile_context;
-    uint32_t *original; /* per node of the compact graph: a node of the graph that was given */
+    const struct cache *cache;
+    struct cache_step step; /* of the next run; rows 0: none */
+    uint32_t *layer;        /* per node of the compact graph: an attention's number */
+    uint32_t *original;     /* per node of the compact graph: a node of the graph that was given */
 };
 
 /* ---- making ---- */
@@ -146,6 +149,21 @@ static bool planned_within(struct executor *ex, const struct graph *g, const str
     return planned(ex, g, o, high, err);
 }
 
+static bool layers_numbered(struct executor *ex, struct error *err)
+{
+    const struct graph *g = ex->plan.g;
+    uint32_t layer = 0;
+    if (!ex->cache)
+        return true;
+    ex->layer = calloc(g->node_count + 1, sizeof *ex->layer);
+    if (!ex->layer)
+        abort();
+    for (uint32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].op == OPERATOR_ATTENTION)
+            ex->layer[i] = layer++;
+    return cache_fits(ex->cache, g, err);
+}
+
 struct executor *executor_new(const struct graph *g, const struct executor_options *options, struct error *err)
 {
     static const struct executor_options plain = { 0 };
@@ -165,8 +183,9 @@ struct executor *executor_new(const struct graph *g, const struct executor_optio
     ex->tiles_context = o->tiles_context;
     ex->profile = o->profile;
     ex->profile_context = o->profile_context;
+    ex->cache = o->cache;
     err = err ? err : &ignored;
-    if (planned_within(ex, g, o, err) && memory_made(ex, err))
+    if (planned_within(ex, g, o, err) && memory_made(ex, err) && layers_numbered(ex, err))
         return ex;
     executor_free(ex);
     return NULL;
@@ -183,6 +202,7 @@ void executor_free(struct executor *ex)
     free(ex->hashes);
     free(ex->finite);
     free(ex->original);
+    free(ex->layer);
     plan_free(&ex->plan);
     free(ex);
 }
@@ -263,6 +283,8 @@ static bool step_run(struct executor *ex, const struct plan_step *s, const struc
                       .data = ex->data,
                       .extra = (const uint32_t *const *)p->extra,
                       .random = random,
+                      .cache = ex->step.rows ? &ex->step : NULL,
+                      .layer = ex->layer,
                       .pool = ex->pool,
                       .err = err,
                       .id = s->node,
@@ -306,6 +328,8 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
     const struct plan *p = &ex->plan;
     if (!kernel_arithmetic(err) || !memory_bound(ex, inputs, outputs, err))
         return false;
+    if (ex->cache && !ex->step.rows)
+        return error_set(err, ERROR_MISSING, NULL, "no sequence to go on with");
     for (uint32_t t = 0; t < p->step_count; t++) {
         const double began = ex->profile ? seconds_now() : 0;
         if (!step_run(ex, &p->steps[t], random, err))
@@ -319,7 +343,23 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
     }
     for (uint32_t i = 0; i < p->copy_count; i++)
         output_copied(ex, &p->copies[i], outputs[p->copies[i].output]);
+    cache_end(&ex->step);
+    ex->step = (struct cache_step){ 0 };
     return true;
+}
+
+bool executor_continue(struct executor *ex, const struct cache_step *step, struct error *err)
+{
+    const struct graph *g = ex->plan.g;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const struct graph_node *n = &g->nodes[i], *k = n->op == OPERATOR_ATTENTION ? &g->nodes[graph_inputs(g, n)[1]] : NULL;
+        for (size_t r = 0; k && r < step->rows; r++)
+            if (k->axis[0].size != step->rows || step->counts[r] > k->axis[1].size)
+                return error_set(err, ERROR_SHAPE, NULL, "%u tokens in %zu rows, the graph has %llu in %llu", step->counts[r],
+                                 step->rows, (unsigned long long)k->axis[1].size, (unsigned long long)k->axis[0].size);
+    }
+    ex->step = *step;
+    return cache_begin(step, err);
 }
 
 /* ---- what it costs ---- */

@@ -12,6 +12,7 @@
 #ifndef RONDO_GRAPH_EXECUTE_H
 #define RONDO_GRAPH_EXECUTE_H
 
+#include "native/graph/cache.h"
 #include "native/graph/graph.h"
 #include "native/graph/trace.h"
 
@@ -40,7 +41,8 @@ struct executor_options {
     /* How the data of each bound node is stored (enum tensor_type, one for each of g->bound; NULL: as the graph says). f16, bf16, q8_0,
      * q4_0 and q4_1 are read while they are used, never as a whole; executor_may_store tells of which nodes. */
     const uint8_t *stored;
-    graph_trace trace; /* NULL: none; with one, nothing is fused and every node is computed alone */
+    const struct cache *cache; /* NULL: every run is of whole sequences; else of what goes on (executor_continue). Borrowed */
+    graph_trace trace;         /* NULL: none; with one, nothing is fused and every node is computed alone */
     void *trace_context;
     graph_tiles tiles; /* NULL: none; else sees the hashes of what each pass left */
     void *tiles_context;
@@ -67,6 +69,10 @@ void executor_free(struct executor *ex);
  * is NULL, or the seed), non_finite (an output that must be finite). Inputs must not overlap outputs, but for declared aliases. After an error outputs hold anything. */
 bool executor_run(struct executor *ex, const void *const *inputs, void *const *outputs, const struct executor_random *random,
                   struct error *err);
+
+/* Of an executor with a cache: the sequences that the rows of the next run go on with, borrowed until it ends. A run that fails leaves them
+ * as long as they were. Errors: memory, shape (other rows than the graph has, more tokens than a row). */
+bool executor_continue(struct executor *ex, const struct cache_step *step, struct error *err);
 
 uint64_t executor_bytes(const struct executor *ex);      /* of the arena: peak memory beside inputs and outputs */
 uint64_t executor_operations(const struct executor *ex); /* estimate: multiplications and additions of one run */

@@ -11,6 +11,7 @@
 #ifndef RONDO_GRAPH_STEP_H
 #define RONDO_GRAPH_STEP_H
 
+#include "native/graph/cache.h"
 #include "native/graph/execute.h"
 #include "native/graph/place.h"
 #include "native/kernel/stored.h"
@@ -22,6 +23,8 @@ struct work {
     void *const *data;            /* memory of each base node */
     const uint32_t *const *extra; /* extra[i]: result nodes 1 and 2 of node i (GRAPH_NONE: not wanted), or NULL */
     const struct executor_random *random;
+    const struct cache_step *cache; /* NULL: rows are whole sequences */
+    const uint32_t *layer;          /* with a cache: of each attention node its number */
     struct pool *pool;
     struct error *err;
     uint32_t id;

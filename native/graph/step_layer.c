@@ -227,6 +227,29 @@ static bool width_good(const struct work *w, const struct attention *a)
            error_set(w->err, ERROR_UNSUPPORTED, NULL, "attention: heads wider than %d are not offered", ATTENTION_WIDTH_MAX);
 }
 
+/* Rows go on with sequences: their new keys and values join those of before, and queries see all of them. */
+static void attention_continued(struct work *w, const struct attention *a, const float *q, const float *k, const float *v,
+                                float *y)
+{
+    for (size_t r = 0; r < w->cache->rows; r++) {
+        struct cache_sequence *s = w->cache->sequences[r];
+        struct attention row = *a;
+
+        row.batch = 1;
+        row.queries = w->cache->counts[r];
+        row.segment_q = row.segment_k = NULL;
+        float *to = y + (ptrdiff_t)r * a->q_batch;
+
+        memset(to + (ptrdiff_t)row.queries * a->q_time, 0, (a->queries - row.queries) * (size_t)a->q_time * sizeof *to);
+        if (row.queries == 0)
+            continue;
+        row.keys = cache_sequence_length(s) + row.queries;
+        cache_add(s, w->layer[w->id], k + (ptrdiff_t)r * a->k_batch, v + (ptrdiff_t)r * a->k_batch, w->cache->counts[r]);
+        cache_pages(s, w->layer[w->id], &row.k_block, &row.v_block);
+        attention_run(w->pool, &row, q + (ptrdiff_t)r * a->q_batch, NULL, NULL, to, NULL);
+    }
+}
+
 bool step_attention(struct work *w)
 {
     const struct heads h = heads_of(w, w->n->input_count == 4 ? 3 : 0);
@@ -241,7 +264,10 @@ bool step_attention(struct work *w)
         return true;
     if (!width_good(w, &h.a))
         return false;
-    attention_run(w->pool, &h.a, q, k, v, y.at, extra == GRAPH_NONE ? NULL : lse.at);
+    if (w->cache)
+        attention_continued(w, &h.a, q, k, v, y.at);
+    else
+        attention_run(w->pool, &h.a, q, k, v, y.at, extra == GRAPH_NONE ? NULL : lse.at);
     step_settle(w, &y);
     if (extra != GRAPH_NONE)
         step_settle(w, &lse);

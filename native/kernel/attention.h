@@ -36,6 +36,8 @@ struct attention {
     ptrdiff_t q_batch, q_time, q_head, q_group;
     ptrdiff_t k_batch, k_time, k_head;
     const int32_t *segment_q, *segment_k; /* both NULL, or [batch, queries] and [batch, keys], contiguous */
+    /* Forward only, batch 1: NULL, or where each block of ATTENTION_BLOCK keys starts; then k and v are not read. */
+    const float *const *k_block, *const *v_block;
 };
 
 /* y as q; lse is [batch, heads, group, queries], contiguous; may be NULL. */

@@ -123,7 +123,6 @@ void ATTENTION_FORWARD(const struct attention_task *task, size_t batch, size_t h
 {
     const struct attention *at = task->at;
     struct room *room = (struct room *)scratch;
-    const float *k = task->k + attention_k_at(at, batch, head), *v = task->v + attention_k_at(at, batch, head);
     size_t in = at->queries - i0 < BLOCK ? at->queries - i0 : BLOCK;
 
     memset(room->o, 0, groups * sizeof room->o[0]);
@@ -137,11 +136,14 @@ void ATTENTION_FORWARD(const struct attention_task *task, size_t batch, size_t h
 
         if (!meets(at, i0, in, j0, jn))
             continue;
-        gemm_pack(at->width, jn, k + (ptrdiff_t)j0 * at->k_time, 1, at->k_time, room->kt, BLOCK);
+        const float *k = attention_block_at(at, task->k, at->k_block, batch, head, j0);
+        const float *v = attention_block_at(at, task->v, at->v_block, batch, head, j0);
+
+        gemm_pack(at->width, jn, k, 1, at->k_time, room->kt, BLOCK);
         for (size_t g = 0; g < groups; g++) {
             scores(at, batch, i0, in, j0, jn, task->q + attention_q_at(at, batch, head, g0 + g) + (ptrdiff_t)i0 * at->q_time,
                    room);
-            forward_rows(in, at->width, jn, v + (ptrdiff_t)j0 * at->k_time, at->k_time, room, g);
+            forward_rows(in, at->width, jn, v, at->k_time, room, g);
         }
     }
     for (size_t g = 0; g < groups; g++)

@@ -19,6 +19,14 @@ static inline ptrdiff_t attention_k_at(const struct attention *at, size_t batch,
     return (ptrdiff_t)batch * at->k_batch + (ptrdiff_t)head * at->k_head;
 }
 
+/* Key (or value) j0 of a head, j0 a multiple of ATTENTION_BLOCK; what follows to the end of the block lies k_time apart. */
+static inline const float *attention_block_at(const struct attention *at, const float *k, const float *const *blocks,
+                                              size_t batch, size_t head, size_t j0)
+{
+    return blocks ? blocks[j0 / ATTENTION_BLOCK] + (ptrdiff_t)head * at->k_head
+                  : k + attention_k_at(at, batch, head) + (ptrdiff_t)j0 * at->k_time;
+}
+
 static inline ptrdiff_t attention_lse_at(const struct attention *at, size_t batch, size_t head, size_t group)
 {
     return (ptrdiff_t)(((batch * at->heads + head) * at->group + group) * at->queries);

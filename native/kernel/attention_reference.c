@@ -30,8 +30,8 @@ static float score(const struct attention *at, const float *q, const float *k, f
     return at->softcap * *t;
 }
 
-static void reference_query(const struct attention *at, size_t batch, size_t i, const float *q, const float *k, const float *v,
-                            float *y, float *lse)
+static void reference_query(const struct attention *at, size_t batch, size_t head, size_t i, const float *q, const float *k,
+                            const float *v, float *y, float *lse)
 {
     float m = -__builtin_inff(), l = 0.0f, o[ATTENTION_WIDTH_MAX] = { 0.0f };
 
@@ -39,12 +39,14 @@ static void reference_query(const struct attention *at, size_t batch, size_t i, 
         size_t count = at->keys - block < BLOCK ? at->keys - block : BLOCK;
         float p[BLOCK] = { 0.0f }, t, high = m, a;
         bool any = false, allow[BLOCK];
+        const float *keys = attention_block_at(at, k, at->k_block, batch, head, block);
+        const float *values = attention_block_at(at, v, at->v_block, batch, head, block);
 
         for (size_t j = 0; j < count; j++) {
             allow[j] = attention_allowed(at, batch, i, block + j);
             if (!allow[j])
                 continue;
-            p[j] = score(at, q, k + (ptrdiff_t)(block + j) * at->k_time, &t);
+            p[j] = score(at, q, keys + (ptrdiff_t)j * at->k_time, &t);
             high = p[j] > high ? p[j] : high;
             any = true;
         }
@@ -56,7 +58,7 @@ static void reference_query(const struct attention *at, size_t batch, size_t i, 
             p[j] = allow[j] ? f32_exp(p[j] - m) : 0.0f;
         l = f32_fma(l, a, lanes_run(LANE_SUM, count, p, NULL, 0.0f));
         for (size_t d = 0; d < at->width; d++)
-            o[d] = f32_fma(o[d], a, chain(count, p, 1, v + (ptrdiff_t)block * at->k_time + d, at->k_time));
+            o[d] = f32_fma(o[d], a, chain(count, p, 1, values + d, at->k_time));
     }
     for (size_t d = 0; d < at->width; d++)
         y[d] = l == 0.0f ? 0.0f : o[d] * (1.0f / l);
@@ -70,10 +72,9 @@ void attention_reference(const struct attention *at, const float *q, const float
         for (size_t h = 0; h < at->heads; h++)
             for (size_t g = 0; g < at->group; g++)
                 for (size_t i = 0; i < at->queries; i++) {
-                    ptrdiff_t from = attention_q_at(at, b, h, g) + (ptrdiff_t)i * at->q_time, key = attention_k_at(at, b, h);
+                    ptrdiff_t from = attention_q_at(at, b, h, g) + (ptrdiff_t)i * at->q_time;
 
-                    reference_query(at, b, i, q + from, k + key, v + key, y + from,
-                                    lse ? lse + attention_lse_at(at, b, h, g) + i : NULL);
+                    reference_query(at, b, h, i, q + from, k, v, y + from, lse ? lse + attention_lse_at(at, b, h, g) + i : NULL);
                 }
 }
 

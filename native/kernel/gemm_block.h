@@ -38,6 +38,26 @@ GEMM_INLINE size_t panel_first(const struct group *g, size_t p)
     return gemm_cut(g->vectors, g->panels, p) * VW;
 }
 
+/* B from `offset` on, k rows of `columns`, as a panel. `stored` has room for 256 x GEMM_COLUMNS values. */
+static void panel_packed(const struct gemm_part *part, size_t k, ptrdiff_t offset, size_t columns, size_t width, float *panel,
+                         float *stored)
+{
+    const struct gemm *gemm = part->gemm;
+
+    if (!gemm->b_read) {
+        gemm_pack(k, columns, part->b + offset, gemm->b_row, gemm->b_col, panel, width);
+    } else if (gemm->b_col == 1) {
+        for (size_t r = 0; r < k; r++)
+            gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset + r * (size_t)gemm->b_row, columns,
+                         stored + r * GEMM_COLUMNS);
+        gemm_pack(k, columns, stored, GEMM_COLUMNS, 1, panel, width);
+    } else {
+        for (size_t j = 0; j < columns; j++)
+            gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset + j * (size_t)gemm->b_col, k, stored + j * GEMM_CHUNK);
+        gemm_pack(k, columns, stored, 1, GEMM_CHUNK, panel, width);
+    }
+}
+
 static void piece_packed(struct group *g, struct piece *piece, const struct gemm_part *part, size_t chunk)
 {
     const struct gemm *gemm = part->gemm;
@@ -55,19 +75,7 @@ static void piece_packed(struct group *g, struct piece *piece, const struct gemm
         }
         piece->source[p] = g->pack;
         piece->step[p] = (ptrdiff_t)width;
-        if (!gemm->b_read) {
-            gemm_pack(piece->k, columns, part->b + offset, gemm->b_row, gemm->b_col, g->pack, width);
-        } else if (gemm->b_col == 1) {
-            for (size_t r = 0; r < piece->k; r++)
-                gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset + r * (size_t)gemm->b_row, columns,
-                             g->stored + r * GEMM_COLUMNS);
-            gemm_pack(piece->k, columns, g->stored, GEMM_COLUMNS, 1, g->pack, width);
-        } else {
-            for (size_t j = 0; j < columns; j++)
-                gemm->b_read(gemm->b_stored, part->b_first + (size_t)offset + j * (size_t)gemm->b_col, piece->k,
-                             g->stored + j * GEMM_CHUNK);
-            gemm_pack(piece->k, columns, g->stored, 1, GEMM_CHUNK, g->pack, width);
-        }
+        panel_packed(part, piece->k, offset, columns, width, g->pack, g->stored);
         g->pack += piece->k * width;
     }
 }
@@ -130,8 +138,48 @@ static void group_run(struct group *g)
     g->count = g->k = 0;
 }
 
+/* One row panel of A against a B whose columns lie along memory: B is met once, so that a vector of columns is packed where the tile finds
+ * it in L1, and the chunks of these columns follow each other as they lie. */
+static bool is_thin(const struct gemm_rectangle *at)
+{
+    for (size_t i = 0; i < at->count; i++)
+        if (at->part[i].gemm->b_row != 1)
+            return false;
+    return at->rows <= GEMM_ROWS;
+}
+
+static void thin_run(const struct gemm_rectangle *at, float *pack)
+{
+    float *stored = pack + GEMM_CHUNK * VW;
+
+    for (size_t first = 0; first < at->columns; first += VW) {
+        struct gemm_end end = { .c = at->c + first, .row = at->c_row };
+
+        end.columns = at->columns - first < VW ? at->columns - first : VW;
+        for (size_t i = 0; i < at->count; i++) {
+            const struct gemm_part *part = &at->part[i];
+            const struct gemm *gemm = part->gemm;
+
+            end.form = gemm->form;
+            end.scale = gemm->scale;
+            for (size_t chunk = 0; chunk < gemm->k; chunk += GEMM_CHUNK) {
+                size_t k = gemm->k - chunk < GEMM_CHUNK ? gemm->k - chunk : GEMM_CHUNK;
+
+                end.start = chunk > 0 || i > 0 ? at->c + first : gemm->form == GEMM_PLAIN ? NULL : part->onto + first;
+                panel_packed(part, k, (ptrdiff_t)chunk + (ptrdiff_t)first * gemm->b_col, end.columns, VW, pack, stored);
+                gemm_tiles[0][at->rows - 1](k, part->a + (ptrdiff_t)chunk * gemm->a_col, gemm->a_row, gemm->a_col, pack, VW,
+                                            &end);
+            }
+        }
+    }
+}
+
 void GEMM_BLOCK(const struct gemm_rectangle *at, float *pack)
 {
+    if (is_thin(at)) {
+        thin_run(at, pack);
+        return;
+    }
     struct group g = {
         .at = at, .vectors = (at->columns + VW - 1) / VW, .a_pack = pack + GEMM_ROOM, .stored = pack + GEMM_ROOM + 8 * GEMM_GROUP
     };

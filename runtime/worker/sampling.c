@@ -5,15 +5,12 @@
 #include <string.h>
 
 #include "native/model/adapter.h"
-#include "native/numerics/exp.h"
-#include "native/numerics/random.h"
 #include "native/text/utf8.h"
 #include "runtime/doc/documents.h"
-#include "runtime/worker/bound.h"
 #include "runtime/worker/folding.h"
-#include "runtime/worker/training.h"
+#include "runtime/worker/generate.h"
 
-enum { ENDS = 16, PURPOSE = 0x73616d70 };
+enum { ENDS = 16 };
 
 struct sampling {
     struct session *session;
@@ -24,9 +21,9 @@ struct sampling {
     size_t end_count;
     struct buffer text; /* of what came after: valid UTF-8 */
     size_t told;
-    struct batch batch;
-    float *logits; /* [1 time vocab] */
-    uint32_t vocab;
+    const struct job_reporter *to;
+    const json_t *stops; /* texts, or NULL */
+    bool stopped;
 };
 
 /* --- values --------------------------------------------------------------------------------------------------------------- */
@@ -117,111 +114,6 @@ static bool read_prompt(struct sampling *g, const json_t *job, struct error *err
     return true;
 }
 
-/* --- a token -------------------------------------------------------------------------------------------------------------- */
-
-static int64_t bucket(size_t count)
-{
-    int64_t time = BATCH_BUCKET;
-
-    while (time < (int64_t)count)
-        time *= 2;
-    return time;
-}
-
-/* The sequence as one row, padded at its end. */
-static bool fill(struct sampling *g, int64_t time, struct error *err)
-{
-    struct batch *b = &g->batch;
-
-    if (b->time != time) {
-        batch_free(b);
-        free(g->logits);
-        *b = (struct batch){ .rows = 1, .time = time };
-        b->ids = calloc((size_t)time, sizeof *b->ids);
-        b->position = calloc((size_t)time, sizeof *b->position);
-        b->segment = calloc((size_t)time, sizeof *b->segment);
-        b->real = calloc((size_t)time, sizeof *b->real);
-        g->logits = calloc((size_t)time * g->vocab, sizeof *g->logits);
-        if (!g->logits)
-            return error_set(err, ERROR_MEMORY, NULL, "no memory for the logits of %lld tokens", (long long)time);
-    }
-    for (size_t t = 0; t < g->tokens.count; t++) {
-        b->ids[t] = (int32_t)g->tokens.ids[t];
-        b->position[t] = (int32_t)t;
-        b->segment[t] = 1;
-        b->real[t] = 1;
-    }
-    return true;
-}
-
-/* The logits of the token after the last, borrowed. */
-static const float *forward(struct sampling *g, struct error *err)
-{
-    int64_t time = bucket(g->tokens.count);
-    const struct session_step *step = session_step(g->session, 1, time, SESSION_SAMPLE, 0, err);
-    const struct graph *graph = step ? step->graph : NULL;
-    const void **inputs;
-    uint64_t bad;
-    bool ok;
-
-    if (!step)
-        return NULL;
-    g->vocab = (uint32_t)json_integer_value(json_object_get(json_object_get(step->model.meta, "axes"), "vocab"));
-    ok = fill(g, time, err);
-    inputs = calloc(graph->bound_count + 1, sizeof *inputs);
-    for (uint32_t i = 0; ok && i < graph->bound_count; i++) {
-        const char *field;
-
-        ok = training_input(g->session, step, i, g->values, &inputs[i], &field, err);
-        if (ok && field)
-            inputs[i] = batch_field(&g->batch, field);
-    }
-
-    void *outputs[1] = { g->logits };
-    const float *last = g->logits + (g->tokens.count - 1) * g->vocab;
-
-    ok = ok && bound_fits(graph, graph->outputs[0].node, (uint64_t)time * g->vocab * sizeof *g->logits, err) &&
-         executor_run(step->executor, inputs, outputs, NULL, err);
-    if (ok && !tensor_finite_f32(last, g->vocab, &bad))
-        ok = error_set(err, ERROR_NON_FINITE, NULL, "the logit of token %llu is not finite", (unsigned long long)bad);
-    free(inputs);
-    return ok ? last : NULL;
-}
-
-uint32_t sampling_pick(const float *logits, uint32_t count, double temperature, double uniform)
-{
-    uint32_t best = 0, last = 0;
-    double sum = 0, goal, run = 0;
-
-    for (uint32_t i = 1; i < count; i++)
-        if (logits[i] > logits[best])
-            best = i;
-    if (temperature <= 0)
-        return best;
-    for (uint32_t i = 0; i < count; i++)
-        sum += (double)f32_exp((float)(((double)logits[i] - (double)logits[best]) / temperature));
-    goal = uniform * sum;
-    for (uint32_t i = 0; i < count; i++) {
-        double weight = (double)f32_exp((float)(((double)logits[i] - (double)logits[best]) / temperature));
-
-        run += weight;
-        if (weight > 0)
-            last = i;
-        if (run > goal)
-            return i;
-    }
-    return last;
-}
-
-static double draw(uint64_t seed, uint32_t token)
-{
-    const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, counter[4] = { 0, PURPOSE, token, 0 };
-    uint32_t words[4];
-
-    philox_block(counter, key, words);
-    return (double)((uint64_t)words[0] << 21 | words[1] >> 11) * 0x1p-53;
-}
-
 /* --- text ----------------------------------------------------------------------------------------------------------------- */
 
 /* The bytes so far as UTF-8: what can be no character becomes U+FFFD; an unfinished one at the end waits unless `all`. */
@@ -248,71 +140,103 @@ static bool decode(struct sampling *g, bool all, struct error *err)
     return ok;
 }
 
-static void tell(struct sampling *g, const struct job_reporter *to)
+/* All but the last `hold` bytes, which may be the beginning of something that is cut off; never half a character. */
+static void tell(struct sampling *g, const struct job_reporter *to, size_t hold)
 {
+    size_t end = g->text.size > hold ? g->text.size - hold : 0;
     json_t *report;
 
-    if (!to || g->text.size <= g->told)
+    while (end > 0 && end < g->text.size && (g->text.bytes[end] & 0xc0) == 0x80)
+        end--;
+    if (!to || end <= g->told)
         return;
-    report = json_pack("{s:s%}", "text", (const char *)g->text.bytes + g->told, g->text.size - g->told);
+    report = json_pack("{s:s%}", "text", (const char *)g->text.bytes + g->told, end - g->told);
     to->report(to->context, report);
     json_decref(report);
-    g->told = g->text.size;
+    g->told = end;
 }
 
-static bool is_end(const struct sampling *g, uint32_t id)
+/* After a token: what is new of the text goes out; a stop string, cut off with all behind it, ends it. */
+static bool told_token(void *context, const struct generation *g, struct error *err)
 {
-    for (size_t i = 0; i < g->end_count; i++)
-        if (g->ends[i] == id)
-            return true;
-    return false;
-}
+    struct sampling *s = context;
+    size_t hold = 0, at = SIZE_MAX;
 
-/* Why it ended; NULL with `err`. */
-static const char *generate(struct sampling *g, const json_t *job, const struct job_reporter *to, struct error *err)
-{
-    int64_t most = document_integer(job, "max_tokens");
-    double temperature = json_number_value(json_object_get(job, "temperature"));
-    uint64_t seed = (uint64_t)document_integer(job, "seed");
+    s->tokens.count = s->prompt;
+    for (uint32_t i = 0; i < g->count; i++)
+        tokens_add(&s->tokens, g->tokens[i], 0);
+    if (!decode(s, false, err))
+        return false;
+    for (size_t i = 0; i < json_array_size(s->stops); i++) {
+        const json_t *stop = json_array_get(s->stops, i);
+        size_t size = json_string_length(stop);
+        const void *found = s->text.size ? memmem(s->text.bytes, s->text.size, json_string_value(stop), size) : NULL;
 
-    for (int64_t i = 0; i < most; i++) {
-        const float *logits;
-        uint32_t id;
-
-        if ((int64_t)g->tokens.count >= g->session->rules.context)
-            return "context";
-        logits = forward(g, err);
-        if (!logits)
-            return NULL;
-        id = sampling_pick(logits, g->vocab, temperature, draw(seed, (uint32_t)i));
-        if (is_end(g, id))
-            return "end_of_turn";
-        tokens_add(&g->tokens, id, 0);
-        if (!decode(g, false, err))
-            return NULL;
-        tell(g, to);
+        hold = size - 1 > hold ? size - 1 : hold; /* what may be the beginning of one waits */
+        if (found && (size_t)((const uint8_t *)found - s->text.bytes) < at)
+            at = (size_t)((const uint8_t *)found - s->text.bytes);
     }
-    return "length";
+    if (at != SIZE_MAX) {
+        s->text.size = at;
+        s->stopped = true;
+        return false;
+    }
+    tell(s, s->to, hold);
+    return true;
+}
+
+static bool read_rule(const json_t *job, struct generate_rule *rule, struct error *err)
+{
+    const json_t *top_p = json_object_get(job, "top_p"), *repetition = json_object_get(job, "repetition");
+
+    *rule = (struct generate_rule){ .temperature = json_number_value(json_object_get(job, "temperature")),
+                                    .top_k = (uint32_t)json_integer_value(json_object_get(job, "top_k")),
+                                    .top_p = top_p ? json_number_value(top_p) : 1,
+                                    .min_p = json_number_value(json_object_get(job, "min_p")),
+                                    .repetition = repetition ? json_number_value(repetition) : 1 };
+    return (rule->temperature >= 0 && rule->top_p > 0 && rule->min_p >= 0 && rule->min_p < 1 && rule->repetition > 0) ||
+           error_set(err, ERROR_RANGE, "temperature from 0, top_p above 0, min_p from 0 to below 1, repetition above 0",
+                     "a rule of sampling that cannot be");
+}
+
+static const char *end_name(const struct sampling *s, enum generate_end end)
+{
+    return s->stopped ? "stop" : end == GENERATE_END_OF_TURN ? "end_of_turn" : end == GENERATE_CONTEXT ? "context" : "length";
 }
 
 json_t *job_sample(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
 {
-    struct sampling g = { .session = s };
-    json_t *result = NULL;
-    const char *end = NULL;
+    struct sampling g = { .session = s, .to = to, .stops = json_object_get(job, "stop") };
+    struct generation out = { .most = (uint32_t)document_integer(job, "max_tokens"),
+                              .seed = (uint64_t)document_integer(job, "seed") };
+    struct generate_options options = { .ends = g.ends, .rows = 1, .token = told_token, .context = &g };
+    json_t *result = NULL, *logprobs = json_array();
+    uint32_t *prompt = NULL;
+    bool ok;
 
     find_ends(&g);
-    if (read_values(&g, job, err) && read_prompt(&g, job, err))
-        end = generate(&g, job, to, err);
-    if (end && decode(&g, true, err)) {
-        tell(&g, to);
-        result = json_pack("{s:s%, s:I, s:I, s:s}", "text", g.text.bytes ? (const char *)g.text.bytes : "", g.text.size, "tokens",
-                           (json_int_t)(g.tokens.count - g.prompt), "prompt_tokens", (json_int_t)g.prompt, "end", end);
+    options.end_count = g.end_count;
+    ok = read_rule(job, &options.rule, err) && read_values(&g, job, err) && read_prompt(&g, job, err);
+    if (ok) {
+        prompt = malloc(g.prompt * sizeof *prompt);
+        memcpy(prompt, g.tokens.ids, g.prompt * sizeof *prompt);
+        out.prompt = prompt;
+        out.prompt_count = (uint32_t)g.prompt;
+        ok = generate(s, g.values, &options, &out, 1, err);
     }
-    batch_free(&g.batch);
+    if (ok && (g.stopped || decode(&g, true, err))) {
+        tell(&g, to, 0);
+        for (uint32_t i = 0; i < out.count; i++)
+            json_array_append_new(logprobs, json_real(out.logprobs[i]));
+        result = json_pack("{s:s%, s:I, s:I, s:s, s:O}", "text", g.text.bytes ? (const char *)g.text.bytes : "", g.text.size,
+                           "tokens", (json_int_t)out.count, "prompt_tokens", (json_int_t)g.prompt, "end", end_name(&g, out.end),
+                           "logprobs", logprobs);
+    }
+    json_decref(logprobs);
+    generation_free(&out);
+    free(prompt);
     buffer_free(&g.text);
     tokens_free(&g.tokens);
-    free(g.logits);
     free(g.values);
     return result;
 }

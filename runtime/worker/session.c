@@ -185,6 +185,7 @@ void session_free(struct session *s)
     for (size_t i = 0; i < s->step_count; i++)
         step_free(s->steps[i]);
     free(s->steps);
+    cache_free(s->cache);
     for (size_t i = 0; i < s->shard_count; i++)
         shard_free(s->shards[i]);
     free(s->shards);
@@ -274,7 +275,8 @@ static uint8_t *stored_types(const struct session *s, const struct graph *g)
 }
 
 /* Outputs `p.X` and `s.X.Y` take the place of the inputs they update. */
-static struct executor *make_executor(struct session *s, const struct graph *g, const uint8_t *stored, struct error *err)
+static struct executor *make_executor(struct session *s, const struct graph *g, const uint8_t *stored, const struct cache *cache,
+                                      struct error *err)
 {
     struct executor_alias *aliases = calloc(g->output_count + 1, sizeof *aliases);
     uint32_t finite[2];
@@ -301,7 +303,8 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
                                                                    .alias_count = count,
                                                                    .finite = finite,
                                                                    .finite_count = checked,
-                                                                   .stored = stored },
+                                                                   .stored = stored,
+                                                                   .cache = cache },
                                        err);
 
     free(aliases);
@@ -319,8 +322,12 @@ static bool make_step(struct session *s, struct session_step *step, struct error
         return error_at(err, "model");
     if (step->use == SESSION_EVALUATE) {
         step->graph = step_evaluation_graph(&step->model, err);
-    } else if (step->use == SESSION_SAMPLE) {
+    } else if (step->use == SESSION_CONTINUE) {
         step->graph = step_sampling_graph(&step->model, err);
+        s->cache = step->graph && !s->cache ? cache_new(step->graph, "time", err) : s->cache;
+        step->cache = s->cache;
+        if (!step->cache)
+            return error_at(err, "model");
     } else {
         axes = json_object_get(step->model.meta, "axes");
 
@@ -336,7 +343,7 @@ static bool make_step(struct session *s, struct session_step *step, struct error
         step->graph = step_graph(&parts, err);
     }
     step->stored = step->graph ? stored_types(s, step->graph) : NULL;
-    step->executor = step->graph ? make_executor(s, step->graph, step->stored, err) : NULL;
+    step->executor = step->graph ? make_executor(s, step->graph, step->stored, step->cache, err) : NULL;
     return step->executor != NULL;
 }
 

@@ -35,8 +35,8 @@ struct session_shard {
     bool stream;
 };
 
-/* What a shape's graph is for: an inner step, log-probabilities of given text, logits of the next token. */
-enum session_use { SESSION_TRAIN, SESSION_EVALUATE, SESSION_SAMPLE };
+/* What a shape's graph is for: an inner step, log-probabilities of given text, logits of tokens that go on with kept sequences. */
+enum session_use { SESSION_TRAIN, SESSION_EVALUATE, SESSION_CONTINUE };
 
 /* A frozen parameter as its file holds it. */
 struct session_stored {
@@ -54,7 +54,8 @@ struct session_step {
     uint8_t *
         stored; /* enum tensor_type of each bound node's data: frozen weights stay as the file has them where the graph allows it */
     struct executor *executor;
-    uint64_t serial; /* no other step of this session has or had it */
+    struct cache *cache; /* borrowed: of the sequences that go on, or NULL */
+    uint64_t serial;     /* no other step of this session has or had it */
 };
 
 struct session {
@@ -80,6 +81,8 @@ struct session {
     struct script_trace inner, outer; /* optimisers over the layout */
     float **frozen;                   /* base weights by place in the model meta's params, NULL where trained or unread */
     struct session_stored *stored;    /* likewise, as the file has them */
+
+    struct cache *cache; /* what a sequence keeps, whatever the shape; made with the first SESSION_CONTINUE */
 
     struct session_shard **shards;
     size_t shard_count;

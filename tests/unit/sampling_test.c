@@ -3,20 +3,30 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "runtime/worker/sampling.h"
+#include "runtime/worker/generate.h"
 
 static const float logits[4] = { 0.0f, 2.0f, -INFINITY, 1.0f };
+
+static uint32_t pick(const float *given, uint32_t count, double temperature, double uniform)
+{
+    const struct generate_rule rule = { .temperature = temperature, .top_p = 1, .repetition = 1 };
+    float copy[4];
+
+    memcpy(copy, given, count * sizeof *copy);
+    return generate_pick(copy, count, &rule, NULL, 0, uniform);
+}
 
 static void without_heat_the_first_greatest_logit_is_picked(void **state)
 {
     const float two[3] = { 1.0f, 3.0f, 3.0f };
 
     (void)state;
-    assert_int_equal(sampling_pick(logits, 4, 0, 0.99), 1);
-    assert_int_equal(sampling_pick(two, 3, 0, 0.5), 1);
+    assert_int_equal(pick(logits, 4, 0, 0.99), 1);
+    assert_int_equal(pick(two, 3, 0, 0.5), 1);
 }
 
 static void a_draw_goes_through_the_probabilities_in_order(void **state)
@@ -29,7 +39,7 @@ static void a_draw_goes_through_the_probabilities_in_order(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(sampling_pick(logits, 4, 1, cases[i].uniform), cases[i].index);
+        assert_int_equal(pick(logits, 4, 1, cases[i].uniform), cases[i].index);
 }
 
 static void what_has_no_probability_is_never_picked(void **state)
@@ -38,8 +48,8 @@ static void what_has_no_probability_is_never_picked(void **state)
 
     (void)state;
     for (double u = 0; u < 1; u += 0.001)
-        assert_int_not_equal(sampling_pick(logits, 4, 1.5, u), 2);
-    assert_int_equal(sampling_pick(last, 3, 1, 1 - 0x1p-53), 1);
+        assert_int_not_equal(pick(logits, 4, 1.5, u), 2);
+    assert_int_equal(pick(last, 3, 1, 1 - 0x1p-53), 1);
 }
 
 static void heat_spreads_and_cold_gathers(void **state)
@@ -48,8 +58,8 @@ static void heat_spreads_and_cold_gathers(void **state)
 
     (void)state;
     for (int i = 0; i < 1000; i++) {
-        hot += sampling_pick(logits, 4, 100, i / 1000.0) == 1;
-        cold += sampling_pick(logits, 4, 0.1, i / 1000.0) == 1;
+        hot += pick(logits, 4, 100, i / 1000.0) == 1;
+        cold += pick(logits, 4, 0.1, i / 1000.0) == 1;
     }
     assert_in_range(hot, 330, 345); /* a third: three are about equal */
     assert_in_range(cold, 999, 1000);
