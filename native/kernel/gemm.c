@@ -156,6 +156,15 @@ static void share(void *context, size_t task)
     }
 }
 
+/* Not worth waking others for: by arithmetic, and with few rows by what of B has to be read. */
+static bool is_small(const struct job *job)
+{
+    const struct gemm *gemm = job->chain;
+    size_t batches = gemm->batch[0] * gemm->batch[1];
+
+    return batches * gemm->m * gemm->n * gemm->k < (size_t)1 << 20 && batches * gemm->n * gemm->k < (size_t)1 << 16;
+}
+
 /* Columns of a rectangle: so few that all of K is packed at once when it is short, and C is met once; many where A has to be packed, too. */
 static size_t columns_at_once(const struct job *job)
 {
@@ -180,7 +189,7 @@ static void divide(struct job *job, unsigned threads)
 
     job->column_cuts = (gemm->n + most - 1) / most;
     job->row_cuts = 1;
-    if (batches * gemm->m * gemm->n * gemm->k < (size_t)1 << 20)
+    if (is_small(job))
         return;
     if (batches * job->column_cuts < wanted) {
         size_t more = (wanted + batches - 1) / batches;
@@ -208,9 +217,8 @@ static void run(struct pool *pool, const struct gemm *chain, size_t count, bool 
             job.block = gemm_block_scalar;
     divide(&job, pool_threads(pool));
     size_t tasks = batches * job.column_cuts * job.row_cuts;
-    bool small = batches * chain->m * chain->n * chain->k < (size_t)1 << 20;
 
-    pool_run(small ? NULL : pool, tasks, share, &job);
+    pool_run(is_small(&job) ? NULL : pool, tasks, share, &job);
 }
 
 /* A tall C with few columns, A stored by columns: its transpose is computed, so that vectors run along A. The product of two numbers

@@ -11,6 +11,7 @@
 bool bench_aggregate(struct measure *m, struct error *err);
 bool bench_attention(struct measure *m, struct error *err);
 bool bench_codec(struct measure *m, struct error *err);
+bool bench_decode(struct measure *m, struct error *err);
 bool bench_functions(struct measure *m, struct error *err);
 bool bench_gemm(struct measure *m, struct error *err);
 bool bench_hash(struct measure *m, struct error *err);

@@ -13,6 +13,7 @@ static const struct {
     { "aggregate", bench_aggregate },
     { "attention", bench_attention },
     { "codec", bench_codec },
+    { "decode", bench_decode },
     { "functions", bench_functions },
     { "gemm", bench_gemm },
     { "hash", bench_hash },
@@ -27,8 +28,8 @@ static const struct option options[] = {
     { "only", "NAME", "rows whose names start so" },
     { "cpu", NULL, "count processor time: for a machine that is busy otherwise; of N threads an Nth" },
     { "serve", "STEP",
-      "of step: answer each line of standard input by one step (lora.4x256, ..., full, qlora, traced); of gemm: ours or "
-      "openblas" },
+      "of step: answer each line of standard input by one step (lora.4x256, ..., full, qlora, traced); of decode: by tokens "
+      "(decode.f32.1, ...); of gemm: ours or openblas" },
     { "profile", NULL, "of a step: time, rates and share of the machine's limit for each operator" },
     { NULL, NULL, NULL },
 };
@@ -67,7 +68,7 @@ const struct command command_bench = {
     "measure the fast parts against the best peers on this machine, side by side",
     "rondo bench codec hash\nrondo bench hash --json --pairs 9",
     "Parts: aggregate (rules over eight contributions, against plain C), attention (2048 positions, against PyTorch), codec "
-    "(bytes read a second, against memcpy), functions "
+    "(bytes read a second, against memcpy), decode (tokens that go on, against transformers), functions "
     "(exp, tanh, "
     "..., against the C library), gemm (products at the shapes of SmolLM2-135M, against OpenBLAS), hash (state root and leaves, "
     "against "

@@ -29,7 +29,7 @@ struct step_load {
 
 static const struct script_limits patient = { .seconds = 60 };
 
-static json_t *config_of(int64_t layers)
+json_t *step_load_config(int64_t layers)
 {
     return json_pack("{s:[s], s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:f, s:f, s:b}", "architectures", "LlamaForCausalLM",
                      "vocab_size", (int)VOCAB, "hidden_size", (int)EMBED, "intermediate_size", 1536, "num_hidden_layers",
@@ -41,7 +41,7 @@ static bool traced(struct step_load *l, const struct step_load_options *o, struc
 {
     static const char *const names[PARTS] = { "llama", "chat_sft", "adamw" };
     char folder[4096];
-    json_t *config = config_of(o->layers), *metas;
+    json_t *config = step_load_config(o->layers), *metas;
     struct script_model_request model = { .config = config,
                                           .rows = o->rows,
                                           .time = o->time,
@@ -97,8 +97,7 @@ static void batch_filled(struct batch *b, const struct step_load_options *o)
     }
 }
 
-/* Vectors are ones; what else the model reads is small and random; states of the optimiser begin at zero. */
-static float *values_of(const struct graph_node *n, const char *name)
+float *step_load_values(const struct graph_node *n, const char *name)
 {
     float *values = calloc(n->values, sizeof *values);
     uint64_t state = 7;
@@ -109,8 +108,7 @@ static float *values_of(const struct graph_node *n, const char *name)
     return values;
 }
 
-/* Blocks of 4 bits with small scales. */
-static uint8_t *blocks_of(const struct graph_node *n)
+uint8_t *step_load_blocks(const struct graph_node *n)
 {
     const size_t size = n->values / 32 * tensor_block_bytes(TENSOR_Q4_0);
     uint8_t *bytes = malloc(size);
@@ -140,9 +138,9 @@ static bool bound(struct step_load *l, enum tensor_type base, struct error *err)
         l->stored[i] = n->type;
         if (!l->inputs[i] && base != TENSOR_F32 && layout_find(&l->layout, name) < 0 && executor_may_store(g, i, base)) {
             l->stored[i] = (uint8_t)base;
-            l->inputs[i] = l->owned[i] = blocks_of(n);
+            l->inputs[i] = l->owned[i] = step_load_blocks(n);
         } else if (!l->inputs[i]) {
-            l->inputs[i] = l->owned[i] = values_of(n, name);
+            l->inputs[i] = l->owned[i] = step_load_values(n, name);
         }
         if (!l->inputs[i])
             return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);

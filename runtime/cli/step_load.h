@@ -4,6 +4,8 @@
 #ifndef RONDO_CLI_STEP_LOAD_H
 #define RONDO_CLI_STEP_LOAD_H
 
+#include <jansson.h>
+
 #include "native/graph/execute.h"
 
 struct step_load_options {
@@ -29,5 +31,11 @@ void step_load_free(struct step_load *load);
 bool step_load_run(struct step_load *load, double *loss, struct error *err);
 
 const struct executor *step_load_executor(const struct step_load *load);
+
+/* The parts of which it is made, for other loads of that model: config.json; values for a node (vectors are ones; what else the model reads is
+ * small and random; states of the optimiser begin at zero); and the same as Q4_0, with small scales. The caller frees. */
+json_t *step_load_config(int64_t layers);
+float *step_load_values(const struct graph_node *n, const char *name);
+uint8_t *step_load_blocks(const struct graph_node *n);
 
 #endif
