@@ -32,7 +32,9 @@ static void read_bf16(const void *stored, size_t first, size_t count, float *out
 /* Sixteen at a time, as the compiler's own vectors: a loop over bytes that may alias what is written is not made into one. */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef int8_t signed16 __attribute__((vector_size(16)));
+typedef int32_t integers16 __attribute__((vector_size(64)));
 typedef float floats16 __attribute__((vector_size(64)));
+#define FLOATS(bytes) __builtin_convertvector(__builtin_convertvector(bytes, integers16), floats16)
 
 static inline void block_q8_0(const uint8_t *at, float *out)
 {
@@ -43,7 +45,7 @@ static inline void block_q8_0(const uint8_t *at, float *out)
         floats16 x;
 
         memcpy(&q, at + 2 + j, sizeof q);
-        x = scale * __builtin_convertvector(q, floats16);
+        x = scale * FLOATS(q);
         memcpy(out + j, &x, sizeof x);
     }
 }
@@ -55,8 +57,8 @@ static inline void block_q4_0(const uint8_t *at, float *out)
     floats16 low, high;
 
     memcpy(&q, at + 2, sizeof q);
-    low = scale * (__builtin_convertvector(q & 15, floats16) - 8.0f); /* the difference is exact */
-    high = scale * (__builtin_convertvector(q >> 4, floats16) - 8.0f);
+    low = scale * (FLOATS(q & 15) - 8.0f); /* the difference is exact */
+    high = scale * (FLOATS(q >> 4) - 8.0f);
     memcpy(out, &low, sizeof low);
     memcpy(out + 16, &high, sizeof high);
 }
@@ -68,8 +70,8 @@ static inline void block_q4_1(const uint8_t *at, float *out)
     floats16 low, high;
 
     memcpy(&q, at + 4, sizeof q);
-    low = scale * __builtin_convertvector(q & 15, floats16) + minimum;
-    high = scale * __builtin_convertvector(q >> 4, floats16) + minimum;
+    low = scale * FLOATS(q & 15) + minimum;
+    high = scale * FLOATS(q >> 4) + minimum;
     memcpy(out, &low, sizeof low);
     memcpy(out + 16, &high, sizeof high);
 }

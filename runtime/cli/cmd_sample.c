@@ -58,33 +58,54 @@ static json_t *read_messages(const char *path, struct error *err)
     return conversation;
 }
 
+static bool read_number(const struct invocation *in, const char *name, double least, double most, double *out, struct error *err)
+{
+    const char *text = option_text(in, name, NULL);
+    char *end;
+    double value = text ? strtod(text, &end) : *out;
+
+    if (text && (end == text || *end || !(value >= least && value <= most)))
+        return error_set(err, ERROR_USAGE, NULL, "--%s %s: a number from %g to %g is needed", name, text, least, most);
+    *out = value;
+    return true;
+}
+
 /* The job but for where its values come from. */
 static json_t *make_job(const struct invocation *in, struct error *err)
 {
     const char *prompt = option_text(in, "prompt", NULL), *messages = option_text(in, "messages", NULL),
-               *heat = option_text(in, "temperature", "0"), *adapter = option_text(in, "adapter", NULL);
+               *stop = option_text(in, "stop", NULL), *adapter = option_text(in, "adapter", NULL);
     json_t *conversation = NULL, *job;
-    int64_t most = 128, seed = 0;
-    char *end;
-    double temperature = strtod(heat, &end);
+    int64_t most = 128, seed = 0, top_k = 0;
+    double temperature = 0, top_p = 1, min_p = 0, repetition = 1;
 
     if (!prompt == !messages) {
         error_set(err, ERROR_USAGE, NULL, "either --prompt TEXT or --messages FILE is needed");
+        return NULL;
+    }
+    if (!read_number(in, "temperature", 0, 100, &temperature, err) || !read_number(in, "top-p", 1e-9, 1, &top_p, err) ||
+        !read_number(in, "min-p", 0, 0.999999, &min_p, err) || !read_number(in, "repetition", 0.01, 100, &repetition, err) ||
+        !option_integer(in, "top-k", 0, 1 << 24, &top_k, err))
+        return NULL;
+    if (stop && !*stop) {
+        error_set(err, ERROR_USAGE, NULL, "--stop needs a text");
         return NULL;
     }
     if (option_flag(in, "greedy") && temperature > 0) {
         error_set(err, ERROR_USAGE, NULL, "--greedy and --temperature exclude each other");
         return NULL;
     }
-    if (end == heat || *end || !(temperature >= 0 && temperature <= 100)) {
-        error_set(err, ERROR_USAGE, NULL, "--temperature %s: a number from 0 to 100 is needed", heat);
+    if (temperature == 0 && (top_k > 0 || top_p < 1 || min_p > 0)) {
+        error_set(err, ERROR_USAGE, "give --temperature, too", "--top-k, --top-p and --min-p say what is drawn from");
         return NULL;
     }
     if (!option_integer(in, "max-tokens", 1, 1 << 20, &most, err) || !option_integer(in, "seed", 0, INT64_MAX, &seed, err) ||
         (messages && !(conversation = read_messages(messages, err))))
         return NULL;
-    job = json_pack("{s:s, s:s*, s:o*, s:s*, s:I, s:f, s:I}", "job", "sample", "prompt", prompt, "conversation", conversation,
-                    "adapter", adapter, "max_tokens", (json_int_t)most, "temperature", temperature, "seed", (json_int_t)seed);
+    job = json_pack("{s:s, s:s*, s:o*, s:s*, s:I, s:f, s:I, s:f, s:f, s:f, s:o*, s:I}", "job", "sample", "prompt", prompt,
+                    "conversation", conversation, "adapter", adapter, "max_tokens", (json_int_t)most, "temperature", temperature,
+                    "top_k", (json_int_t)top_k, "top_p", top_p, "min_p", min_p, "repetition", repetition, "stop",
+                    stop ? json_pack("[s]", stop) : NULL, "seed", (json_int_t)seed);
     if (!job)
         error_set(err, ERROR_SYNTAX, NULL, "the prompt is not UTF-8");
     return job;
@@ -178,6 +199,11 @@ static const struct option options[] = {
     { "max-tokens", "N", "stop after so many tokens (default 128)" },
     { "greedy", NULL, "always the most likely token (the default)" },
     { "temperature", "T", "draw from softmax(logits / T)" },
+    { "top-k", "N", "draw from the N most likely tokens only" },
+    { "top-p", "P", "draw from the most likely tokens that have P of the probability together" },
+    { "min-p", "P", "draw from tokens at least P times as likely as the likeliest" },
+    { "repetition", "R", "logits of tokens that are there already are divided by R (below 0: times R)" },
+    { "stop", "TEXT", "end where this text begins; it is not printed" },
     { "seed", "N", "of the draws (default 0)" },
     { NULL, NULL, NULL },
 };
@@ -190,8 +216,8 @@ const struct command command_sample = {
     "rondo sample --home build/q --run RUN --messages question.json\n"
     "rondo sample --model model.gguf --adapter build/q/runs/RUN/adapter --messages question.json --temperature 0.8 --seed 7",
     "Text comes as it is made and ends at the end-of-turn token, at --max-tokens or at the model's longest sequence. The same "
-    "seed gives\n"
-    "the same text on every machine. Each token runs the whole sequence: meant for a look, not for serving.",
+    "seed gives "
+    "the same text on every machine; --json tells each token's log-probability too.",
     options,
     sample_main,
 };

@@ -172,6 +172,8 @@ static bool told_token(void *context, const struct generation *g, struct error *
         size_t size = json_string_length(stop);
         const void *found = s->text.size ? memmem(s->text.bytes, s->text.size, json_string_value(stop), size) : NULL;
 
+        if (size == 0)
+            continue;
         hold = size - 1 > hold ? size - 1 : hold; /* what may be the beginning of one waits */
         if (found && (size_t)((const uint8_t *)found - s->text.bytes) < at)
             at = (size_t)((const uint8_t *)found - s->text.bytes);
