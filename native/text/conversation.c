@@ -17,7 +17,11 @@ static const struct {
     [CONVERSATION_CALLS_NOT_PRINTED] = { "calls_not_printed",
                                          "the chat template does not print the tool calls: name one that does, as "
                                          "chatml_tools.jinja" },
-    [CONVERSATION_NOTHING_TRAINED] = { "nothing_trained", "no assistant turn with text: add one or leave the row out" },
+    [CONVERSATION_REASONING_NOT_PRINTED] = { "reasoning_not_printed",
+                                             "the chat template does not print reasoning_content: name one "
+                                             "that does, or take it out of the row" },
+    [CONVERSATION_NOTHING_TRAINED] = { "nothing_trained",
+                                       "no assistant turn with text and a weight: add one or leave the row out" },
     [CONVERSATION_TEMPLATE_RAISED] = { "template_raised", "the chat template refuses the row: change the row or the template" },
     [CONVERSATION_NO_TURN] = { "no_turn",
                                "the turn cannot be told from the text around it: use a template with generation blocks" },
@@ -40,6 +44,7 @@ void examples_free(struct examples *list)
         free(list->items[i].ids);
         free(list->items[i].weights);
         free(list->items[i].text);
+        free(list->items[i].ends);
     }
     free(list->items);
     *list = (struct examples){ 0 };
@@ -69,6 +74,7 @@ static void examples_cut(struct examples *list, size_t count)
         free(e->ids);
         free(e->weights);
         free(e->text);
+        free(e->ends);
     }
 }
 
@@ -103,7 +109,8 @@ static void example_fill(struct example *e, struct tokens *tokens, const char *t
     e->size = size;
     e->line = line;
     e->turn = (uint32_t)turn;
-    tokens->ids = NULL;
+    e->ends = tokens->ends;
+    tokens->ids = tokens->ends = NULL;
     tokens_free(tokens);
 }
 
@@ -201,7 +208,7 @@ static bool is_assistant(const json_t *message)
     return role && !strcmp(role, "assistant");
 }
 
-/* The tokens of a turn with its context; `end` is cut to the last special token of the turn. */
+/* The tokens of a turn with its context, cut behind the turn: its last block, or its last special token. */
 static enum turn_result turn_tokens(const struct conversation_format *format, struct turn *turn, struct tokens *tokens,
                                     struct error *err)
 {
@@ -211,16 +218,25 @@ static enum turn_result turn_tokens(const struct conversation_format *format, st
         return TURN_FAULT;
     for (size_t i = 0; i < tokens->count; i++)
         if (tokens->ends[i] > turn->start && tokens->ends[i] <= turn->end &&
-            tokenizer_is_special(format->tokenizer, tokens->ids[i]))
+            (turn->part_count || tokenizer_is_special(format->tokenizer, tokens->ids[i])))
             last = i;
-    if (last == SIZE_MAX || !turn_is_blank(turn, tokens->ends[last], turn->end))
+    if (last == SIZE_MAX || (!turn->part_count && !turn_is_blank(turn, tokens->ends[last], turn->end)))
         return TURN_NO_END;
     tokens->count = last + 1;
     turn->end = tokens->ends[last];
     return TURN_OK;
 }
 
-static bool turn_example(const struct conversation_format *format, struct turn *turn, uint32_t line, size_t index,
+/* Whether bytes [start, end) are to be learnt. */
+static bool is_trained(const struct turn *turn, size_t start, size_t end)
+{
+    for (size_t i = 0; i < turn->part_count; i++)
+        if (start >= turn->parts[i].start && end <= turn->parts[i].end)
+            return true;
+    return !turn->part_count && start >= turn->start;
+}
+
+static bool turn_example(const struct conversation_format *format, struct turn *turn, uint32_t line, size_t index, float weight,
                          struct examples *out, struct conversation_counts *counts, enum turn_result *result, struct error *err)
 {
     struct tokens tokens = { 0 };
@@ -230,19 +246,41 @@ static bool turn_example(const struct conversation_format *format, struct turn *
         drop(counts, CONVERSATION_TOO_LONG, line, "messages[%zu]: %zu tokens, context %zu", index, tokens.count, format->context);
     } else if (*result == TURN_OK) {
         struct example *e = example_add(out);
-        size_t count = tokens.count;
-        uint32_t *ends = tokens.ends;
 
-        tokens.ends = NULL;
         example_fill(e, &tokens, (const char *)turn->text.bytes, turn->end, line, index);
         e->trained_start = turn->start;
         e->trained_end = turn->end;
-        for (size_t i = 0; i < count; i++)
-            e->weights[i] = (i ? ends[i - 1] : 0) >= turn->start;
-        free(ends);
+        for (size_t i = 0; i < e->count; i++)
+            e->weights[i] = is_trained(turn, i ? e->ends[i - 1] : 0, e->ends[i]) ? weight : 0;
+        counts->turns++;
     }
     tokens_free(&tokens);
     return *result != TURN_FAULT;
+}
+
+/* An example from `before` on that begins the one after it gives its weights to that one. */
+static void coalesce(struct examples *list, size_t before)
+{
+    size_t kept = before;
+
+    for (size_t i = before; i < list->count; i++) {
+        struct example *e = &list->items[i], *next = i + 1 < list->count ? e + 1 : NULL;
+
+        if (next && next->count >= e->count && !memcmp(next->ids, e->ids, e->count * sizeof *e->ids)) {
+            for (size_t k = 0; k < e->count; k++)
+                next->weights[k] += e->weights[k];
+            if (e->trained_start < next->trained_start)
+                next->trained_start = e->trained_start;
+            next->call |= e->call;
+            free(e->ids);
+            free(e->weights);
+            free(e->text);
+            free(e->ends);
+        } else {
+            list->items[kept++] = *e;
+        }
+    }
+    list->count = kept;
 }
 
 static const enum conversation_drop REASONS[] = {
@@ -250,6 +288,7 @@ static const enum conversation_drop REASONS[] = {
     [TURN_NO_PLACE] = CONVERSATION_NO_TURN,
     [TURN_TOOLS_NOT_PRINTED] = CONVERSATION_TOOLS_NOT_PRINTED,
     [TURN_CALLS_NOT_PRINTED] = CONVERSATION_CALLS_NOT_PRINTED,
+    [TURN_REASONING_NOT_PRINTED] = CONVERSATION_REASONING_NOT_PRINTED,
     [TURN_EMPTY] = CONVERSATION_NOTHING_TRAINED,
     [TURN_NO_END] = CONVERSATION_NO_END,
 };
@@ -265,12 +304,15 @@ static bool turn_examples(const struct conversation_format *format, const json_t
         struct turn turn = { 0 };
         struct error why = { 0 };
 
-        if (!is_assistant(json_array_get(messages, i)))
+        const json_t *message = json_array_get(messages, i), *weight = json_object_get(message, "weight");
+
+        if (!is_assistant(message) || (weight && json_number_value(weight) == 0))
             continue;
         turns++;
 
         enum turn_result result = turn_render(format, row, i, &turn, &why);
-        bool ok = result != TURN_OK || turn_example(format, &turn, line, i, out, counts, &result, err);
+        bool ok = result != TURN_OK ||
+                  turn_example(format, &turn, line, i, weight ? (float)json_number_value(weight) : 1, out, counts, &result, err);
 
         turn_free(&turn);
         if (!ok)
@@ -286,6 +328,8 @@ static bool turn_examples(const struct conversation_format *format, const json_t
             return true;
         }
     }
+    if (format->coalesce)
+        coalesce(out, before);
     if (!turns)
         drop(counts, CONVERSATION_NOTHING_TRAINED, line, "messages: no assistant turn");
     return true;

@@ -11,10 +11,18 @@
  *     {"text": "..."}                          pre-training: one example, every weight 1
  *     {"parts": [["text", 0.1], ["text", 1]]}  pre-training with a weight a part; each part is tokenised alone
  *
- * How the trained part is found: the conversation before the turn is rendered with add_generation_prompt, the conversation
- * with the turn without; what the second adds to the first is the turn. Where the first is not a prefix of the second (some
- * templates rewrite earlier turns), the interpreter's record of what was printed for the message serves, less the generation
- * prompt it starts with. The whole text is tokenised once, and a token is trained if it lies in the trained part.
+ * An assistant message may have "weight", 0 to 1: what its tokens count; 0 leaves the turn out. No example is ever cut: one that
+ * is longer than the context is dropped, and counted.
+ *
+ * How the trained part is found: messages [0, k] are rendered, and the interpreter keeps which bytes each message printed.
+ *   1. Where the template has `{% generation %}` blocks in the message, they are the trained part, to the byte.
+ *   2. Else it begins where the turn leaves the generation prompt that messages [0, k) are given, and ends with the last special
+ *      token. Where that prompt is a beginning of the rendering this is the rest of it; where the template writes earlier turns
+ *      otherwise once there is another (drops their reasoning, merges turns), the bytes that the message itself printed say it.
+ * The whole text is tokenised once, and a token is trained if it lies in the trained part.
+ *
+ * With `coalesce`, an example whose tokens begin the next one of its row goes into it with its weights: the same positions are
+ * trained after the same tokens, once, so that loss and gradient are the same and the shared tokens are computed once.
  *
  * Two kinds of bad rows. A *fault* is a row that is no conversation (bad JSON, a missing role, a result without a call): the
  * call fails with file, line and field. A *drop* is a sound row that cannot be an example here: counted with its reason.
@@ -39,16 +47,18 @@ struct conversation_format {
     const json_t *variables;           /* more for the template (bos_token, eos_token, ...), an object, or NULL; borrowed */
     struct template_options options;
     size_t context; /* most tokens an example may have */
+    bool coalesce;
 };
 
 enum conversation_drop {
-    CONVERSATION_TOO_LONG,          /* more tokens than the context                       */
-    CONVERSATION_TOOLS_NOT_PRINTED, /* the template prints nothing for the row's tools    */
-    CONVERSATION_CALLS_NOT_PRINTED, /* nor for a tool call                                */
-    CONVERSATION_NOTHING_TRAINED,   /* no assistant turn, or no text in it                */
-    CONVERSATION_TEMPLATE_RAISED,   /* the template refused the row                       */
-    CONVERSATION_NO_TURN,           /* the turn's text cannot be told from what is around */
-    CONVERSATION_NO_END,            /* the template prints no end-of-turn token           */
+    CONVERSATION_TOO_LONG,              /* more tokens than the context                       */
+    CONVERSATION_TOOLS_NOT_PRINTED,     /* the template prints nothing for the row's tools    */
+    CONVERSATION_CALLS_NOT_PRINTED,     /* nor for a tool call                                */
+    CONVERSATION_REASONING_NOT_PRINTED, /* nor for reasoning of the turn to train             */
+    CONVERSATION_NOTHING_TRAINED,       /* no assistant turn, or no text in it, or weight 0   */
+    CONVERSATION_TEMPLATE_RAISED,       /* the template refused the row                       */
+    CONVERSATION_NO_TURN,               /* the turn's text cannot be told from what is around */
+    CONVERSATION_NO_END,                /* the template prints no end-of-turn token           */
     CONVERSATION_DROPS
 };
 
@@ -57,6 +67,7 @@ const char *conversation_drop_text(enum conversation_drop reason); /* a sentence
 
 struct conversation_counts {
     uint64_t rows, examples, tokens, trained; /* `trained`: tokens with a weight above 0 */
+    uint64_t turns;                           /* examples before coalescing              */
     uint64_t dropped[CONVERSATION_DROPS];     /* examples; a whole row counts once        */
     struct {
         uint32_t line;    /* the first of its kind, 0 if none         */
@@ -68,10 +79,11 @@ struct example {
     uint32_t *ids;  /* owned by the list, `count` */
     float *weights; /* loss weight of each token as a target, 0 to 1 */
     size_t count;
-    bool call;           /* the trained turn calls a tool */
-    uint32_t line, turn; /* where it comes from: line of the file, index in messages (0 for text) */
-    char *text;          /* what was tokenised, and the bytes of it that are trained; for previews */
-    size_t size, trained_start, trained_end;
+    bool call;                               /* the trained turn calls a tool */
+    uint32_t line, turn;                     /* where it comes from: line of the file, index in messages (0 for text) */
+    char *text;                              /* what was tokenised, and the bytes of it that are trained; for previews */
+    size_t size, trained_start, trained_end; /* from the first trained byte to the last */
+    uint32_t *ends;                          /* byte of `text` where each token ends */
 };
 
 struct examples {

@@ -126,6 +126,7 @@ static bool answers(const json_t *calls, const json_t *id)
 struct state {
     const json_t *calls; /* of the last assistant turn */
     size_t results;      /* given for them             */
+    bool system, spoken; /* a system turn; a turn of another role */
 };
 
 static bool content_fits(const json_t *message, bool optional, struct error *err)
@@ -140,9 +141,25 @@ static bool content_fits(const json_t *message, bool optional, struct error *err
     return (is_absent(content) ? missing(err, NULL) : error_set(err, ERROR_TYPE, NULL, "not a text")) || field_at(err, "content");
 }
 
+/* What only the assistant's messages may have. */
+static bool extras_fit(const json_t *message, struct error *err)
+{
+    const json_t *weight = json_object_get(message, "weight"), *reasoning = json_object_get(message, "reasoning_content");
+
+    if (weight && !(json_is_number(weight) && json_number_value(weight) >= 0 && json_number_value(weight) <= 1))
+        return error_set(err, ERROR_RANGE, "1 trains the turn in full, 0 leaves it out", "not a number from 0 to 1") ||
+               field_at(err, "weight");
+    if (!is_absent(reasoning) && !json_is_string(reasoning))
+        return error_set(err, ERROR_TYPE, NULL, "not a text") || field_at(err, "reasoning_content");
+    return true;
+}
+
 static bool assistant_fits(const json_t *message, struct state *s, struct error *err)
 {
     const json_t *calls = json_object_get(message, "tool_calls");
+
+    if (!extras_fit(message, err))
+        return false;
 
     s->calls = NULL;
     s->results = 0;
@@ -178,6 +195,16 @@ static bool message_fits(const json_t *message, struct state *s, struct error *e
         return missing(err, "one of system, developer, user, assistant, tool") || field_at(err, "role");
     if (!name)
         return error_set(err, ERROR_TYPE, NULL, "not a text") || field_at(err, "role");
+    if (!strcmp(name, "system") || !strcmp(name, "developer")) {
+        if (s->system)
+            return error_set(err, ERROR_CONFLICT, "join them to one", "a second system turn") || field_at(err, "role");
+        s->system = true;
+    } else {
+        if (!s->spoken && !strcmp(name, "assistant"))
+            return error_set(err, ERROR_CONFLICT, "begin with a user's turn", "the conversation starts with the assistant") ||
+                   field_at(err, "role");
+        s->spoken = true;
+    }
     if (!strcmp(name, "assistant"))
         return assistant_fits(message, s, err);
     if (!is_absent(json_object_get(message, "tool_calls")))

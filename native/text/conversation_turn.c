@@ -1,9 +1,10 @@
 #include "native/text/conversation_turn.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What differs from a plain rendering of a row's first messages. */
-enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, WITHOUT_CALLS, WITHOUT_ARGUMENTS };
+enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, WITHOUT_CALLS, WITHOUT_ARGUMENTS, WITHOUT_REASONING };
 
 /* The last message without its calls, or with calls of no arguments. */
 static json_t *message_changed(const json_t *message, enum variant variant)
@@ -15,6 +16,8 @@ static json_t *message_changed(const json_t *message, enum variant variant)
         if (!json_is_string(json_object_get(changed, "content")))
             json_object_set_new(changed, "content", json_string(""));
     }
+    if (variant == WITHOUT_REASONING)
+        json_object_del(changed, "reasoning_content");
     for (size_t i = 0; variant == WITHOUT_ARGUMENTS && i < json_array_size(calls); i++)
         json_object_set_new(json_object_get(json_array_get(calls, i), "function"), "arguments", json_string("{}"));
     return changed;
@@ -129,40 +132,104 @@ static enum turn_result check_calls(const struct conversation_format *format, co
     return result;
 }
 
-/* The generation prompt: what add_generation_prompt adds to messages [0, count). */
-static bool generation_prompt(const struct conversation_format *format, const json_t *row, size_t count,
-                              const struct buffer *prompt, size_t *at)
+/* Reasoning that is given changes what is printed. */
+static enum turn_result check_reasoning(const struct conversation_format *format, const json_t *row, size_t count,
+                                        const struct buffer *text, struct error *why)
 {
-    struct template_output plain = { 0 };
-    bool ok = render(format, row, count, PLAIN, &plain, NULL) && starts_with(prompt, 0, plain.text.bytes, plain.text.size);
+    const json_t *message = json_array_get(json_object_get(row, "messages"), count - 1);
+    struct template_output bare = { 0 };
+    enum turn_result result = TURN_OK;
 
-    *at = plain.text.size;
-    template_output_free(&plain);
-    return ok;
+    if (json_string_length(json_object_get(message, "reasoning_content")) == 0)
+        return TURN_OK;
+    if (!render(format, row, count, WITHOUT_REASONING, &bare, why))
+        return TURN_RAISED;
+    if (bare.text.size == text->size && starts_with(text, 0, bare.text.bytes, bare.text.size))
+        result = TURN_REASONING_NOT_PRINTED;
+    template_output_free(&bare);
+    return result;
 }
 
-/* Where the prompt is no prefix: the message's generation block, or its span after the generation prompt. */
-static bool find_by_span(const struct conversation_format *format, const json_t *row, size_t index, const struct buffer *prompt,
-                         const struct template_output *full, struct turn *turn)
+/* Where the last message that printed anything ends. */
+static size_t messages_end(const struct template_output *out)
 {
+    size_t end = 0;
+
+    for (size_t i = 0; i < out->message_count; i++)
+        if (out->messages[i].end > out->messages[i].start && out->messages[i].end > end)
+            end = out->messages[i].end;
+    return end;
+}
+
+static size_t common(const uint8_t *x, size_t x_size, const uint8_t *y, size_t y_size)
+{
+    size_t size = 0;
+
+    while (size < x_size && size < y_size && x[size] == y[size])
+        size++;
+    return size;
+}
+
+/* The generation prompt: what add_generation_prompt adds behind messages [0, count). Their text may differ between the two. */
+static bool generation_prompt(const struct conversation_format *format, const json_t *row, size_t count,
+                              const struct template_output *prompt, size_t *at)
+{
+    struct template_output plain = { 0 };
+
+    if (!render(format, row, count, PLAIN, &plain, NULL))
+        return false;
+    if (starts_with(&prompt->text, 0, plain.text.bytes, plain.text.size)) {
+        *at = plain.text.size;
+    } else {
+        size_t end = messages_end(prompt), other = messages_end(&plain);
+
+        *at = end + common(prompt->text.bytes + end, prompt->text.size - end, plain.text.bytes + other, plain.text.size - other);
+    }
+    template_output_free(&plain);
+    return true;
+}
+
+/* By the record of what was printed for the message: its last span that is not empty, from where it leaves the generation
+ * prompt. A template that opens a turn otherwise than it asks for one trains what it writes otherwise. */
+static bool find_by_span(const struct conversation_format *format, const json_t *row, size_t index,
+                         const struct template_output *prompt, const struct template_output *full, struct turn *turn)
+{
+    const struct template_span *span = NULL;
     size_t at;
 
-    for (size_t i = 0; i < full->generation_count; i++)
-        if (full->generation[i].message == index && full->generation[i].end > full->generation[i].start) {
-            turn->start = full->generation[i].start;
-            turn->end = full->generation[i].end;
-            return true;
-        }
-    if (!generation_prompt(format, row, index, prompt, &at))
-        return false;
     for (size_t i = 0; i < full->message_count; i++)
-        if (full->messages[i].message == index &&
-            starts_with(&full->text, full->messages[i].start, prompt->bytes + at, prompt->size - at)) {
-            turn->start = full->messages[i].start + prompt->size - at;
-            turn->end = full->messages[i].end;
-            return turn->start <= turn->end;
-        }
-    return false;
+        if (full->messages[i].message == index && full->messages[i].end > full->messages[i].start)
+            span = &full->messages[i];
+    if (!span || !generation_prompt(format, row, index, prompt, &at))
+        return false;
+    turn->start = span->start + common(prompt->text.bytes + at, prompt->text.size - at, full->text.bytes + span->start,
+                                       span->end - span->start);
+    turn->end = span->end >= messages_end(full) ? full->text.size : span->end;
+    return true;
+}
+
+/* The template's own word: its generation blocks of the message. */
+static bool find_by_blocks(size_t index, const struct template_output *full, struct turn *turn)
+{
+    turn->parts = calloc(full->generation_count + 1, sizeof *turn->parts);
+    if (!turn->parts)
+        abort();
+    for (size_t i = 0; i < full->generation_count; i++)
+        if (full->generation[i].message == index && full->generation[i].end > full->generation[i].start)
+            turn->parts[turn->part_count++] = full->generation[i];
+    if (!turn->part_count)
+        return false;
+    turn->start = turn->parts[0].start;
+    turn->end = turn->parts[turn->part_count - 1].end;
+    return true;
+}
+
+/* What the model would go on with: where the prompt is a beginning of the whole, what the turn adds to it. */
+static bool find_by_prompt(const struct template_output *prompt, const struct template_output *full, struct turn *turn)
+{
+    turn->start = prompt->text.size;
+    turn->end = full->text.size;
+    return starts_with(&full->text, 0, prompt->text.bytes, prompt->text.size);
 }
 
 static enum turn_result find_turn(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn,
@@ -177,12 +244,9 @@ static enum turn_result find_turn(const struct conversation_format *format, cons
         template_output_free(&prompt);
         return TURN_RAISED;
     }
-    if (starts_with(&full.text, 0, prompt.text.bytes, prompt.text.size)) {
-        turn->start = prompt.text.size;
-        turn->end = full.text.size;
-    } else if (!find_by_span(format, row, index, &prompt.text, &full, turn)) {
+    if (!find_by_blocks(index, &full, turn) && !find_by_prompt(&prompt, &full, turn) &&
+        !find_by_span(format, row, index, &prompt, &full, turn))
         result = TURN_NO_PLACE;
-    }
     turn->text = full.text;
     full.text = (struct buffer){ 0 };
     template_output_free(&prompt);
@@ -199,6 +263,8 @@ enum turn_result turn_render(const struct conversation_format *format, const jso
         result = check_tools(format, row, index + 1, &turn->text, why);
     if (result == TURN_OK)
         result = check_calls(format, row, index + 1, &turn->text, why);
+    if (result == TURN_OK)
+        result = check_reasoning(format, row, index + 1, &turn->text, why);
     if (result == TURN_OK && turn_is_blank(turn, turn->start, turn->end))
         result = TURN_EMPTY;
     return result;
@@ -207,6 +273,7 @@ enum turn_result turn_render(const struct conversation_format *format, const jso
 void turn_free(struct turn *turn)
 {
     buffer_free(&turn->text);
+    free(turn->parts);
 }
 
 bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,

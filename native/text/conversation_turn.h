@@ -11,7 +11,9 @@
 
 struct turn {
     struct buffer text;
-    size_t start, end; /* bytes that the turn is; what follows the end token is still in it */
+    size_t start, end;           /* bytes that the turn is; what follows the end token is still in it */
+    struct template_span *parts; /* the template's generation blocks in it, in order: these alone are trained; or none */
+    size_t part_count;
 };
 
 enum turn_result {
@@ -21,6 +23,7 @@ enum turn_result {
     TURN_NO_PLACE,
     TURN_TOOLS_NOT_PRINTED,
     TURN_CALLS_NOT_PRINTED,
+    TURN_REASONING_NOT_PRINTED,
     TURN_EMPTY,
     TURN_NO_END,
 };

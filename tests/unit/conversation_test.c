@@ -199,8 +199,8 @@ static void sound_rows_that_cannot_be_examples_are_counted_with_their_reason(voi
     drops("{% if messages|length > 1 %}{{ raise_exception('odd roles') }}{% endif %}", HI "}", 99, CONVERSATION_TEMPLATE_RAISED,
           "odd roles");
     drops("{% for m in messages %}{{ m.content }};{% endfor %}", HI "}", 99, CONVERSATION_NO_END, "messages[1]");
-    drops("{{ messages|length }}{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}g{% "
-          "endif %}",
+    drops("{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ m.content ~ '<|im_end|>' %}{% endfor %}"
+          "{{ messages|length }}{{ ns.t }}",
           HI "}", 99, CONVERSATION_NO_TURN, "messages[1]");
 }
 
@@ -253,6 +253,14 @@ static void faults_name_file_line_and_field(void **state)
     faults("{\"messages\":[{\"role\":\"robot\",\"content\":\"\"}]}", "data.jsonl:1: messages[0].role: unknown role \"robot\"");
     faults("{\"messages\":[{\"role\":7}]}", "data.jsonl:1: messages[0].role: not a text");
     faults("{\"messages\":[{\"role\":\"user\"}]}", "data.jsonl:1: messages[0].content: missing");
+    faults("{\"messages\":[{\"role\":\"assistant\",\"content\":\"hi\"}]}",
+           "data.jsonl:1: messages[0].role: the conversation starts with the assistant");
+    faults("{\"messages\":[{\"role\":\"system\",\"content\":\"a\"},{\"role\":\"system\",\"content\":\"b\"}]}",
+           "data.jsonl:1: messages[1].role: a second system turn");
+    faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"b\",\"weight\":2}]}",
+           "data.jsonl:1: messages[1].weight: not a number from 0 to 1");
+    faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":[]}]}",
+           "data.jsonl:1: messages[1].reasoning_content: not a text");
     faults("{\"messages\":[" USER ",{\"role\":\"assistant\"}]}", "data.jsonl:1: messages[1].content: missing");
     faults("{\"messages\":[{\"role\":\"user\",\"content\":[]}]}", "data.jsonl:1: messages[0].content: a list of parts");
     faults("{\"messages\":[" USER ",{\"role\":\"tool\",\"content\":\"x\"}]}",
@@ -279,6 +287,101 @@ static void faults_name_file_line_and_field(void **state)
     faults("{\"text\":\"a\",\"parts\":[]}", "data.jsonl:1: more than one of");
     faults("{\"parts\":[[\"a\",1],[\"b\",2]]}", "data.jsonl:1: parts[1]: a weight outside 0 to 1");
     faults("{\"parts\":[[\"a\"]]}", "data.jsonl:1: parts[0]: not a text and a weight");
+}
+
+#define TWO                                                                                                                      \
+    "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"one\"}," USER                                                 \
+    ",{\"role\":\"assistant\",\"content\":\"two\",\"weight\":0.5}," USER                                                         \
+    ",{\"role\":\"assistant\",\"content\":\"three\",\"weight\":0}]}"
+
+static void a_message_may_have_a_weight(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, PLAIN, TWO);
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 2);
+    assert_true(w.examples.items[0].weights[w.examples.items[0].count - 1] == 1);
+    assert_true(w.examples.items[1].weights[w.examples.items[1].count - 1] == 0.5f);
+    assert_trained(&w, &w.examples.items[1], "two<|im_end|>");
+    close_world(&w);
+}
+
+/* The same positions with the same weights, after the same tokens: so every term of the loss is in both forms once. */
+static void an_example_that_begins_the_next_goes_into_it(void **state)
+{
+    struct world turns, one;
+
+    (void)state;
+    open_world(&turns, PLAIN, TWO);
+    assert_true(read_all(&turns));
+    open_world(&one, PLAIN, TWO);
+    one.format.coalesce = true;
+    assert_true(read_all(&one));
+    assert_int_equal(one.examples.count, 1);
+    assert_int_equal(one.counts.turns, 2);
+    assert_int_equal(one.counts.trained, turns.counts.trained);
+    assert_trained(&one, &one.examples.items[0], "one<|im_end|>two<|im_end|>");
+
+    const struct example *e = &one.examples.items[0];
+
+    for (size_t i = 0; i < e->count; i++) {
+        float sum = 0;
+
+        for (size_t k = 0; k < turns.examples.count; k++)
+            if (i < turns.examples.items[k].count) {
+                assert_int_equal(turns.examples.items[k].ids[i], e->ids[i]);
+                sum += turns.examples.items[k].weights[i];
+            }
+        assert_true(sum == e->weights[i]);
+    }
+    close_world(&turns);
+    close_world(&one);
+}
+
+/* A template that drops the reasoning of earlier turns: no example begins the next, and each trains its own. */
+static void a_template_that_drops_earlier_reasoning_is_not_coalesced(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w,
+               "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content and loop.last %}<think>{{ "
+               "m.reasoning_content }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
+               "%}<|im_start|>assistant\n<think>{% endif %}",
+               "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":\"r\"}," USER
+               ",{\"role\":\"assistant\",\"content\":\"d\"}]}");
+    w.format.coalesce = true;
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 2);
+    assert_trained(&w, &w.examples.items[0], "r</think>b<|im_end|>");
+    assert_trained(&w, &w.examples.items[1], "d<|im_end|>"); /* no prefix: the turn leaves the prompt at its "<think>" */
+    assert_null(strstr(w.examples.items[1].text, "<think>"));
+    close_world(&w);
+}
+
+static void reasoning_that_is_not_printed_is_told(void **state)
+{
+    (void)state;
+    drops(PLAIN, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":\"r\"}]}", 99,
+          CONVERSATION_REASONING_NOT_PRINTED, "messages[1]");
+}
+
+/* Blocks of the template are the trained part, to the byte: here without the end token, and two of them. */
+static void generation_blocks_say_what_is_trained(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(
+        &w,
+        "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration "
+        "%}|{% generation %}!{% endgeneration %}{% else %}{{ m.content }}{% endif %}<|im_end|>{% endfor %}",
+        HI "}");
+    assert_true(read_all(&w));
+    assert_trained(&w, &w.examples.items[0], "yo!");
+    close_world(&w);
 }
 
 static void text_and_weighted_parts_become_tokens_with_weights(void **state)
@@ -341,6 +444,11 @@ int main(void)
         cmocka_unit_test(sound_rows_that_cannot_be_examples_are_counted_with_their_reason),
         cmocka_unit_test(a_rewritten_past_is_no_hindrance),
         cmocka_unit_test(faults_name_file_line_and_field),
+        cmocka_unit_test(a_message_may_have_a_weight),
+        cmocka_unit_test(an_example_that_begins_the_next_goes_into_it),
+        cmocka_unit_test(a_template_that_drops_earlier_reasoning_is_not_coalesced),
+        cmocka_unit_test(reasoning_that_is_not_printed_is_told),
+        cmocka_unit_test(generation_blocks_say_what_is_trained),
         cmocka_unit_test(text_and_weighted_parts_become_tokens_with_weights),
         cmocka_unit_test(the_preview_marks_what_is_trained_and_shows_control_characters),
     };
