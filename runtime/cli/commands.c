@@ -27,6 +27,7 @@ const struct command *const commands[] = {
     &command_render,
     &command_eval,
     &command_sample,
+    &command_chat,
     &command_trainer,
     &command_syncer,
     &command_sponsor,

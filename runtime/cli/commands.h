@@ -6,6 +6,7 @@
 
 extern const struct command command_audit;
 extern const struct command command_bench;
+extern const struct command command_chat;
 extern const struct command command_data_check;
 extern const struct command command_data_preview;
 extern const struct command command_doctor;
