@@ -168,7 +168,7 @@ static bool parts_example(const struct conversation_format *format, const json_t
 
     for (size_t i = 0; ok && i < json_array_size(parts); i++) {
         const json_t *part = json_array_get(parts, i), *words = json_array_get(part, 0);
-        size_t first = tokens.count;
+        size_t first = tokens.count, before = text.size;
 
         ok = (part_fits(part, err) &&
               tokenizer_encode(format->tokenizer, json_string_value(words), json_string_length(words), true, &tokens, err)) ||
@@ -182,8 +182,10 @@ static bool parts_example(const struct conversation_format *format, const json_t
             if (!weights)
                 abort();
         }
-        for (; first < tokens.count; first++)
+        for (; first < tokens.count; first++) {
+            tokens.ends[first] += (uint32_t)before;
             weights[first] = (float)json_number_value(json_array_get(part, 1));
+        }
     }
     if (ok) {
         struct example *e = example_add(out);

@@ -102,10 +102,21 @@ bool conversation_examples(const struct conversation_format *format, const struc
 bool conversation_prompt(const struct conversation_format *format, const json_t *conversation, struct tokens *tokens,
                          struct error *err);
 
-/* For people: the first `limit` examples of the file as rendered, the trained part in colour (or between ⟦ ⟧ without), then
- * the counts and each drop with its reason. All rows are read (so it is the check, too). Stops at the first fault. */
-bool conversation_preview(const struct conversation_format *format, const struct rows *rows, size_t limit, bool colour, FILE *out,
+/* How examples are shown. */
+struct conversation_show {
+    size_t limit; /* of the examples; all rows are read and counted */
+    bool colour;  /* what is trained in colour, else between ⟦ ⟧; a weight below 1 stands behind it */
+    bool tokens;  /* a line a token instead: place, id, weight, text */
+    FILE *out;    /* for people: the examples, then counts and drops with their reasons; or NULL */
+    json_t *list; /* for programs: example_json of each is appended; or NULL */
+};
+
+/* All rows are read, so it is the check, too. Stops at the first fault. */
+bool conversation_preview(const struct conversation_format *format, const struct rows *rows, const struct conversation_show *show,
                           struct conversation_counts *counts, struct error *err);
+
+/* { line, turn, call, ids, weights, ends, text }: `ends` are bytes of the text. The caller owns it. */
+json_t *example_json(const struct example *e);
 
 /* Reads every row and counts; no output. */
 bool conversation_check(const struct conversation_format *format, const struct rows *rows, struct conversation_counts *counts,

@@ -3,8 +3,6 @@
 #include "native/text/conversation.h"
 #include "native/text/utf8.h"
 
-enum paint { PAINT_PLAIN, PAINT_TRAINED };
-
 /* Text of a data file on a terminal: control characters are shown, not obeyed. */
 static void print_text(FILE *out, const char *text, size_t size)
 {
@@ -22,34 +20,75 @@ static void print_text(FILE *out, const char *text, size_t size)
     }
 }
 
-static void print_part(FILE *out, const char *text, size_t size, enum paint paint, bool colour)
+static void print_part(FILE *out, const char *text, size_t size, float weight, bool colour)
 {
     if (!size)
         return;
-    if (paint == PAINT_TRAINED)
+    if (weight > 0)
         fputs(colour ? "\x1b[32m" : "⟦", out);
     print_text(out, text, size);
-    if (paint == PAINT_TRAINED)
+    if (weight > 0)
         fputs(colour ? "\x1b[0m" : "⟧", out);
+    if (weight > 0 && weight < 1)
+        fprintf(out, "%s×%g%s", colour ? "\x1b[2m" : "", (double)weight, colour ? "\x1b[0m" : "");
 }
 
-static void print_example(FILE *out, const struct rows *rows, const struct example *e, bool colour)
+static void print_tokens(FILE *out, const struct example *e)
 {
-    size_t trained = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        size_t start = i ? e->ends[i - 1] : 0;
+
+        fprintf(out, "%6zu  %7u  %-5g  ", i, e->ids[i], (double)e->weights[i]);
+        for (size_t at = start; at < e->ends[i]; at++)
+            if (e->text[at] == '\n')
+                fputs("\\n", out);
+            else
+                fputc((unsigned char)e->text[at] < 0x20 || e->text[at] == 0x7f ? '.' : e->text[at], out);
+        fputs("\n", out);
+    }
+}
+
+static void print_example(FILE *out, const struct rows *rows, const struct example *e, const struct conversation_show *show)
+{
+    size_t trained = 0, at = 0, end = 0;
 
     for (size_t i = 0; i < e->count; i++)
         trained += e->weights[i] > 0;
     fprintf(out, "--- %s:%u messages[%u] (%zu tokens, %zu trained)\n", rows->name, e->line, e->turn, e->count, trained);
-    print_part(out, e->text, e->trained_start, PAINT_PLAIN, colour);
-    print_part(out, e->text + e->trained_start, e->trained_end - e->trained_start, PAINT_TRAINED, colour);
-    print_part(out, e->text + e->trained_end, e->size - e->trained_end, PAINT_PLAIN, colour);
+    if (show->tokens) {
+        print_tokens(out, e);
+        return;
+    }
+    for (size_t i = 0; i < e->count; i++) {
+        end = e->ends[i];
+        if (i + 1 == e->count || e->weights[i + 1] != e->weights[i]) {
+            print_part(out, e->text + at, end - at, e->weights[i], show->colour);
+            at = end;
+        }
+    }
+    print_part(out, e->text + end, e->size - end, 0, show->colour);
     fputs("\n", out);
+}
+
+json_t *example_json(const struct example *e)
+{
+    json_t *tokens = json_array(), *weights = json_array(), *ends = json_array();
+
+    for (size_t i = 0; i < e->count; i++) {
+        json_array_append_new(tokens, json_integer(e->ids[i]));
+        json_array_append_new(weights, json_real((double)e->weights[i]));
+        json_array_append_new(ends, json_integer(e->ends[i]));
+    }
+    return json_pack("{s:I, s:I, s:b, s:o, s:o, s:o, s:o}", "line", (json_int_t)e->line, "turn", (json_int_t)e->turn, "call",
+                     e->call, "ids", tokens, "weights", weights, "ends", ends, "text", json_stringn(e->text, e->size));
 }
 
 static void print_counts(FILE *out, const struct rows *rows, const struct conversation_counts *counts)
 {
-    fprintf(out, "%llu rows, %llu examples, %llu tokens, %llu trained\n", (unsigned long long)counts->rows,
-            (unsigned long long)counts->examples, (unsigned long long)counts->tokens, (unsigned long long)counts->trained);
+    fprintf(out, "%llu rows, %llu examples", (unsigned long long)counts->rows, (unsigned long long)counts->examples);
+    if (counts->turns > counts->examples)
+        fprintf(out, " of %llu turns", (unsigned long long)counts->turns);
+    fprintf(out, ", %llu tokens, %llu trained\n", (unsigned long long)counts->tokens, (unsigned long long)counts->trained);
     for (int reason = 0; reason < CONVERSATION_DROPS; reason++)
         if (counts->dropped[reason])
             fprintf(out, "%llu dropped, %s: %s (first: %s:%u %s)\n", (unsigned long long)counts->dropped[reason],
@@ -57,7 +96,7 @@ static void print_counts(FILE *out, const struct rows *rows, const struct conver
                     counts->first[reason].detail);
 }
 
-bool conversation_preview(const struct conversation_format *format, const struct rows *rows, size_t limit, bool colour, FILE *out,
+bool conversation_preview(const struct conversation_format *format, const struct rows *rows, const struct conversation_show *show,
                           struct conversation_counts *counts, struct error *err)
 {
     struct examples list = { 0 };
@@ -66,17 +105,21 @@ bool conversation_preview(const struct conversation_format *format, const struct
 
     for (size_t i = 0; ok && i < rows->count; i++) {
         ok = conversation_examples(format, rows, i, &list, counts, err);
-        for (size_t j = 0; out && ok && j < list.count && shown < limit; j++, shown++)
-            print_example(out, rows, &list.items[j], colour);
+        for (size_t j = 0; ok && j < list.count && shown < show->limit; j++, shown++) {
+            if (show->out)
+                print_example(show->out, rows, &list.items[j], show);
+            if (show->list)
+                json_array_append_new(show->list, example_json(&list.items[j]));
+        }
         examples_free(&list);
     }
-    if (out && ok)
-        print_counts(out, rows, counts);
+    if (show->out && ok)
+        print_counts(show->out, rows, counts);
     return ok;
 }
 
 bool conversation_check(const struct conversation_format *format, const struct rows *rows, struct conversation_counts *counts,
                         struct error *err)
 {
-    return conversation_preview(format, rows, 0, false, NULL, counts, err);
+    return conversation_preview(format, rows, &(struct conversation_show){ 0 }, counts, err);
 }

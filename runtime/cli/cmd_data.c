@@ -78,7 +78,8 @@ static bool reading_open(const struct invocation *in, struct reading *r, struct 
                                               .template = r->template,
                                               .variables = model_template_variables(r->model),
                                               .options = { 2026, 1, 1 },
-                                              .context = stream ? SIZE_MAX : (size_t)context };
+                                              .context = stream ? SIZE_MAX : (size_t)context,
+                                              .coalesce = option_flag(in, "coalesce") };
     return true;
 }
 
@@ -99,10 +100,11 @@ static json_t *drops_json(const struct reading *r, const struct conversation_cou
 
 static json_t *counts_json(const struct reading *r, const struct conversation_counts *counts)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "file", r->rows.name, "rows", (json_int_t)counts->rows, "examples",
-                     (json_int_t)counts->examples, "tokens", (json_int_t)counts->tokens, "trained", (json_int_t)counts->trained,
-                     "context", r->format.context == SIZE_MAX ? json_null() : json_integer((json_int_t)r->format.context),
-                     "dropped", drops_json(r, counts));
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "file", r->rows.name, "rows", (json_int_t)counts->rows, "turns",
+                     (json_int_t)counts->turns, "examples", (json_int_t)counts->examples, "tokens", (json_int_t)counts->tokens,
+                     "trained", (json_int_t)counts->trained, "context",
+                     r->format.context == SIZE_MAX ? json_null() : json_integer((json_int_t)r->format.context), "dropped",
+                     drops_json(r, counts));
 }
 
 static bool any_dropped(const struct conversation_counts *counts)
@@ -122,12 +124,21 @@ static int read_data(struct invocation *in, int64_t limit)
     struct conversation_counts counts = { 0 };
     bool ok = reading_open(in, &r, &err);
 
-    if (ok && in->json)
-        ok = conversation_check(&r.format, &r.rows, &counts, &err);
-    else if (ok)
-        ok = conversation_preview(&r.format, &r.rows, (size_t)limit, in->color, stdout, &counts, &err);
-    if (ok && in->json)
-        command_print_json(counts_json(&r, &counts));
+    struct conversation_show show = { .limit = (size_t)limit,
+                                      .colour = in->color,
+                                      .tokens = limit && option_flag(in, "tokens"),
+                                      .out = in->json ? NULL : stdout,
+                                      .list = in->json && limit ? json_array() : NULL };
+
+    ok = ok && conversation_preview(&r.format, &r.rows, &show, &counts, &err);
+    if (ok && in->json) {
+        json_t *told = counts_json(&r, &counts);
+
+        if (show.list)
+            json_object_set(told, "shown", show.list);
+        command_print_json(told);
+    }
+    json_decref(show.list);
     reading_close(&r);
     if (!ok)
         return command_fail(in, &err);
@@ -162,6 +173,7 @@ static const struct option check_options[] = {
     { "model", "PATH", "folder or .gguf file with tokenizer and template (default: the pocket model)" },
     { "template", "FILE", "chat template (default: the model's)" },
     { "context", "N", "most tokens of an example (default: the model's longest)" },
+    { "coalesce", NULL, "put an example that begins the next one of its row into that one" },
     { NULL, NULL, NULL },
 };
 
@@ -181,6 +193,8 @@ static const struct option preview_options[] = {
     { "template", "FILE", "chat template (default: the model's)" },
     { "context", "N", "most tokens of an example (default: the model's longest)" },
     { "rows", "N", "examples to show (default 3)" },
+    { "tokens", NULL, "a line a token: place, id, weight, text" },
+    { "coalesce", NULL, "put an example that begins the next one of its row into that one" },
     { NULL, NULL, NULL },
 };
 
@@ -189,7 +203,8 @@ const struct command command_data_preview = {
     "FILE",
     "show examples as the template renders them, the trained part in colour",
     "rondo data preview conversations.jsonl\nrondo data preview conversations.jsonl --rows 1 --no-color",
-    DATA_TEXT ".\nWithout colour the trained part stands between ⟦ and ⟧.",
+    DATA_TEXT ".\nWithout colour the trained part stands between ⟦ and ⟧, a weight below 1 behind it. With --json the examples\n"
+              "are in \"shown\": ids, weights and the byte of the text where each token ends.",
     preview_options,
     preview_main,
 };

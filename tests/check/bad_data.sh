@@ -43,6 +43,8 @@ expect 3 "broken.jinja: line 1" data check "$work/tools.jsonl" --template "$work
 # The mask, with and without colour.
 printf '%s\n' "$good" >"$work/good.jsonl"
 expect 0 "^⟦yo<|im_end|>⟧$" data preview "$work/good.jsonl"
+expect 0 " 1      <|im_end|>$" data preview "$work/good.jsonl" --tokens
+expect 0 '"shown":\[{"line":1,"turn":1,"call":false,"ids":\[' data preview "$work/good.jsonl" --json
 expect 0 "1 rows, 1 examples, 12 tokens, 3 trained" data check "$work/good.jsonl"
 : >"$work/empty.jsonl"
 expect 1 "0 rows" data check "$work/empty.jsonl"

@@ -421,13 +421,15 @@ static void the_preview_marks_what_is_trained_and_shows_control_characters(void 
     open_world(&w, POCKET,
                "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u001b[2Jb\"},{\"role\":\"assistant\",\"content\":\"yo\"}]}\n"
                "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n");
-    assert_true(conversation_preview(&w.format, &w.rows, 5, false, out, &w.counts, &w.err));
+    assert_true(
+        conversation_preview(&w.format, &w.rows, &(struct conversation_show){ .limit = 5, .out = out }, &w.counts, &w.err));
     fflush(out);
     assert_non_null(strstr(text, "a\\x1b[2Jb<|im_end|>\n<|im_start|>assistant\n⟦yo<|im_end|>⟧\n"));
     assert_non_null(strstr(text, "2 rows, 1 examples"));
     assert_non_null(strstr(text, "1 dropped, nothing_trained: no assistant turn"));
     assert_non_null(strstr(text, "data.jsonl:2 messages: no assistant turn"));
-    assert_true(conversation_preview(&w.format, &w.rows, 5, true, out, &w.counts, &w.err));
+    assert_true(conversation_preview(&w.format, &w.rows, &(struct conversation_show){ .limit = 5, .out = out, .colour = true },
+                                     &w.counts, &w.err));
     fflush(out);
     assert_non_null(strstr(text, "\x1b[32myo<|im_end|>\x1b[0m"));
     fclose(out);
