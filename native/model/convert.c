@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "native/model/blocks.h"
 #include "native/numerics/f32.h"
 
 static uint16_t load_u16(const uint8_t *at)
@@ -59,6 +60,15 @@ static void read_q4_1(const uint8_t *at, uint64_t count, float *out)
     }
 }
 
+static void read_blocks(enum tensor_type type, const uint8_t *at, uint64_t count, float *out)
+{
+    const size_t values = tensor_block_values(type), bytes = tensor_block_bytes(type);
+    block_read *const read = block_reader(type);
+
+    for (uint64_t i = 0; i < count; i += values, at += bytes)
+        read(at, out + i);
+}
+
 void convert_to_f32(enum tensor_type type, const void *stored, uint64_t count, float *out)
 {
     const uint8_t *at = stored;
@@ -92,7 +102,8 @@ void convert_to_f32(enum tensor_type type, const void *stored, uint64_t count, f
     case TENSOR_Q4_1:
         read_q4_1(at, count, out);
         break;
-    case TENSOR_TYPES:
+    default:
+        read_blocks(type, at, count, out);
         break;
     }
 }

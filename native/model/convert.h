@@ -6,6 +6,7 @@
  *     q4_0          scale * (q - 8)           exact
  *     q4_1          scale * q + minimum       the product is exact, the sum rounded once
  *     f64, i32      rounded to nearest even
+ *     the rest      native/model/blocks.h
  */
 #ifndef RONDO_MODEL_CONVERT_H
 #define RONDO_MODEL_CONVERT_H

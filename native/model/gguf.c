@@ -18,8 +18,10 @@ static const struct {
     uint32_t code;
     enum tensor_type type;
 } tensor_codes[] = {
-    { 0, TENSOR_F32 },  { 1, TENSOR_F16 },  { 2, TENSOR_Q4_0 }, { 3, TENSOR_Q4_1 },
-    { 8, TENSOR_Q8_0 }, { 26, TENSOR_I32 }, { 28, TENSOR_F64 }, { 30, TENSOR_BF16 },
+    { 0, TENSOR_F32 },   { 1, TENSOR_F16 },    { 2, TENSOR_Q4_0 },    { 3, TENSOR_Q4_1 },  { 6, TENSOR_Q5_0 },
+    { 7, TENSOR_Q5_1 },  { 8, TENSOR_Q8_0 },   { 10, TENSOR_Q2_K },   { 11, TENSOR_Q3_K }, { 12, TENSOR_Q4_K },
+    { 13, TENSOR_Q5_K }, { 14, TENSOR_Q6_K },  { 20, TENSOR_IQ4_NL }, { 26, TENSOR_I32 },  { 28, TENSOR_F64 },
+    { 30, TENSOR_BF16 }, { 39, TENSOR_MXFP4 },
 };
 
 static bool ends_early(struct error *err)
@@ -142,7 +144,8 @@ static bool read_type(uint32_t code, enum tensor_type *type, struct error *err)
             *type = tensor_codes[i].type;
             return true;
         }
-    return error_set(err, ERROR_UNSUPPORTED, "F32, F16, BF16, Q8_0, Q4_0 and Q4_1 are read; convert the file to one of them",
+    return error_set(err, ERROR_UNSUPPORTED,
+                     "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL and MXFP4 are read; convert the file to one of them",
                      "tensors of ggml type %u", code);
 }
 

@@ -5,8 +5,8 @@
  *     tensors:  name, u32 rank, u64 dims[], u32 type, u64 offset         dims[0] varies fastest
  *     padding to general.alignment | data, each tensor at a multiple of the alignment
  *
- * Tensors get their dimensions here in the order of the other formats, the slowest first. Types: F32 F16 BF16 F64 I32 Q8_0 Q4_0
- * Q4_1; any other is refused by name. Tensors may not overlap. Names and keys are given once.
+ * Tensors get their dimensions here in the order of the other formats, the slowest first. Types: F32 F16 BF16 F64 I32 Q4_0 Q4_1
+ * Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL MXFP4; any other is refused by number. Tensors may not overlap. Names and keys are given once.
  */
 #ifndef RONDO_MODEL_GGUF_H
 #define RONDO_MODEL_GGUF_H

@@ -5,11 +5,14 @@
 
 static const struct {
     const char *name;
-    uint8_t values, bytes;
+    uint16_t values, bytes;
 } types[TENSOR_TYPES] = {
-    [TENSOR_F32] = { "f32", 1, 4 },     [TENSOR_I32] = { "i32", 1, 4 },     [TENSOR_F64] = { "f64", 1, 8 },
-    [TENSOR_F16] = { "f16", 1, 2 },     [TENSOR_BF16] = { "bf16", 1, 2 },   [TENSOR_Q8_0] = { "q8_0", 32, 34 },
-    [TENSOR_Q4_0] = { "q4_0", 32, 18 }, [TENSOR_Q4_1] = { "q4_1", 32, 20 },
+    [TENSOR_F32] = { "f32", 1, 4 },       [TENSOR_I32] = { "i32", 1, 4 },         [TENSOR_F64] = { "f64", 1, 8 },
+    [TENSOR_F16] = { "f16", 1, 2 },       [TENSOR_BF16] = { "bf16", 1, 2 },       [TENSOR_Q8_0] = { "q8_0", 32, 34 },
+    [TENSOR_Q4_0] = { "q4_0", 32, 18 },   [TENSOR_Q4_1] = { "q4_1", 32, 20 },     [TENSOR_Q5_0] = { "q5_0", 32, 22 },
+    [TENSOR_Q5_1] = { "q5_1", 32, 24 },   [TENSOR_IQ4_NL] = { "iq4_nl", 32, 18 }, [TENSOR_MXFP4] = { "mxfp4", 32, 17 },
+    [TENSOR_Q2_K] = { "q2_k", 256, 84 },  [TENSOR_Q3_K] = { "q3_k", 256, 110 },   [TENSOR_Q4_K] = { "q4_k", 256, 144 },
+    [TENSOR_Q5_K] = { "q5_k", 256, 176 }, [TENSOR_Q6_K] = { "q6_k", 256, 210 },
 };
 
 const char *tensor_type_name(enum tensor_type type)

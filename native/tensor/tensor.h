@@ -1,7 +1,7 @@
 /* tensor.h - a named array in memory, as model files, payloads and checkpoints hold it.
  *
- * Rows are contiguous: the last dimension varies fastest. Block types (q8_0, q4_0, q4_1) pack 32 consecutive values of the last
- * dimension, so that dimension is a multiple of 32. Layouts of the blocks are those of ggml:
+ * Rows are contiguous: the last dimension varies fastest. Block types pack 32 consecutive values of the last dimension, those
+ * called _k 256, so that dimension is a multiple of it. Layouts of the blocks are those of ggml (the others: native/model/blocks.h):
  *
  *     q8_0   f16 scale, 32 x i8                      34 bytes      value = scale * q
  *     q4_0   f16 scale, 16 bytes                     18 bytes      value = scale * (q - 8)
@@ -31,6 +31,15 @@ enum tensor_type {
     TENSOR_Q8_0,
     TENSOR_Q4_0,
     TENSOR_Q4_1,
+    TENSOR_Q5_0,
+    TENSOR_Q5_1,
+    TENSOR_IQ4_NL,
+    TENSOR_MXFP4,
+    TENSOR_Q2_K,
+    TENSOR_Q3_K,
+    TENSOR_Q4_K,
+    TENSOR_Q5_K,
+    TENSOR_Q6_K,
     TENSOR_TYPES
 };
 

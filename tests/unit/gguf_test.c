@@ -203,7 +203,7 @@ static void lying_tensors_are_refused(void **state)
     expect_tensor(UINT64_MAX, 8, 0, 0, ERROR_LIMIT);
     expect_tensor(UINT64_MAX / 8, 1, 0, 0, ERROR_TRUNCATED);
     expect_tensor(UINT64_MAX / 2, 1, 0, 0, ERROR_LIMIT);
-    expect_tensor(1, 256, 12, 0, ERROR_UNSUPPORTED);
+    expect_tensor(1, 256, 16, 0, ERROR_UNSUPPORTED);
     expect_tensor(1, 1, 999, 0, ERROR_UNSUPPORTED);
 }
 

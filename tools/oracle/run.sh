@@ -38,6 +38,9 @@ for name in qwen3 gemma3 llama3_1 llama2 deepseek_v3 gptoss; do
 done
 
 status=0
+blocks=$(mktemp)
+"$venv/bin/python" tools/oracle/gguf_blocks.py "$blocks" && cmp "$blocks" tests/golden/gguf_blocks.gguf || status=1
+rm -f "$blocks"
 [ $# -gt 0 ] || set -- $(for script in tools/oracle/*_random.py; do basename "$script" _random.py; done)
 for name; do
     echo "$name:"
