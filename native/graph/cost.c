@@ -22,12 +22,22 @@ static uint64_t operations_of(const struct graph *g, const struct graph_node *n)
     case OPERATOR_ATTENTION_GRAD:
         return 10 * n->values * graph_axes(g, n)[0].size;
     case OPERATOR_HEAD:
-        return 4 * n->values * g->nodes[graph_inputs(g, n)[1]].values;
+        return 2 * n->values * g->nodes[graph_inputs(g, n)[1]].values; /* and as much for each gradient: head_gradients */
     case OPERATOR_DIST2:
         return 3 * n->values * (g->nodes[graph_inputs(g, n)[0]].values / graph_axes(g, n)[0].size);
     default:
         return operator_table[n->op].flags & OPERATOR_SOURCE ? 0 : n->values;
     }
+}
+
+/* A head's products for the gradients that are wanted. */
+static uint64_t head_gradients(const struct plan *p, uint32_t node)
+{
+    const struct graph_node *n = &p->g->nodes[node];
+    uint64_t total = 0;
+    for (unsigned k = 0; n->op == OPERATOR_HEAD && n->input_count > 3 && p->extra[node] && k < 2; k++)
+        total += p->extra[node][k] != GRAPH_NONE ? operations_of(p->g, n) : 0;
+    return total;
 }
 
 static uint64_t bytes_of(const struct graph *g, uint32_t node)
@@ -68,6 +78,7 @@ struct executor_pass cost_of_step(const struct plan *p, const struct plan_step *
         return pass;
     }
     pass.bytes = bytes_of(g, s->node);
+    pass.operations = head_gradients(p, s->node);
     for (uint32_t i = 0; i < s->count || i < 1; i++) {
         const struct graph_node *part = &g->nodes[s->count ? s->nodes[i] : s->node];
         pass.operations += operations_of(g, part);

@@ -93,8 +93,9 @@ static bool replaced(struct graph **g, uint32_t **origin, struct graph *next, ui
     return next != NULL;
 }
 
-/* The graph as it will run, with up to `products` products computed again; *origin: of each node the one of `g` that has its value. */
-static struct graph *arranged(const struct graph *g, bool plain, uint32_t products, uint32_t **origin, struct error *err)
+/* The graph as it will run, with tied heads computed twice and up to `products` products computed again; *origin: of each node the one of `g` that has its value. */
+static struct graph *arranged(const struct graph *g, bool plain, bool tied, uint32_t products, uint32_t **origin,
+                              struct error *err)
 {
     uint32_t *map = malloc((g->node_count + 1) * sizeof *map), *from = NULL;
     *origin = malloc((g->node_count + 1) * sizeof **origin);
@@ -107,7 +108,7 @@ static struct graph *arranged(const struct graph *g, bool plain, uint32_t produc
     free(map);
     if (!at || plain)
         return at;
-    struct graph *next = arrange_heads(at, &from, err);
+    struct graph *next = arrange_heads(at, tied, &from, err);
     if (!replaced(&at, origin, next, from))
         return NULL;
     from = NULL;
@@ -117,7 +118,7 @@ static struct graph *arranged(const struct graph *g, bool plain, uint32_t produc
 }
 
 /* Arranges and plans; with an error of code limit the plan needs more memory than the options allow. */
-static bool planned(struct executor *ex, const struct graph *g, const struct executor_options *o, uint32_t products,
+static bool planned(struct executor *ex, const struct graph *g, const struct executor_options *o, bool tied, uint32_t products,
                     struct error *err)
 {
     plan_free(&ex->plan);
@@ -125,28 +126,30 @@ static bool planned(struct executor *ex, const struct graph *g, const struct exe
     free(ex->original);
     ex->original = NULL;
     error_clear(err);
-    struct graph *at = arranged(g, o->trace != NULL, products, &ex->original, err);
+    struct graph *at = arranged(g, o->trace != NULL, tied, products, &ex->original, err);
     return at && plan_make(&ex->plan, at, o, err);
 }
 
-/* As few products computed again as the limit of memory asks for. */
+/* As little computed again as the limit of memory asks for. */
 static bool planned_within(struct executor *ex, const struct graph *g, const struct executor_options *o, struct error *err)
 {
-    if (planned(ex, g, o, 0, err))
+    if (planned(ex, g, o, false, 0, err))
         return true;
     if (err->code != ERROR_LIMIT || !o->memory || o->trace)
         return false;
+    if (planned(ex, g, o, true, 0, err))
+        return true;
     uint32_t low = 0, high = g->node_count; /* low does not fit */
-    if (!planned(ex, g, o, high, err))
+    if (!planned(ex, g, o, true, high, err))
         return false;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        if (planned(ex, g, o, middle, err))
+        if (planned(ex, g, o, true, middle, err))
             high = middle;
         else
             low = middle;
     }
-    return planned(ex, g, o, high, err);
+    return planned(ex, g, o, true, high, err);
 }
 
 static bool layers_numbered(struct executor *ex, struct error *err)

@@ -50,8 +50,9 @@
  *   *_grad          what the operator took, then its results as needed, then the gradient of result 0; result 1 of
  *                   layernorm_weight_grad is the gradient of the bias
  *
- *   head            vocab, axes of h; inputs h, E, ids, g [, demand]        token_logprob(dot(h, E)) where demand is not 0 (any number
- *                   elsewhere); result 1: the gradient of h, when g is that of the log-probabilities. Internal
+ *   head            vocab, axes of h; inputs h, E, ids [, g [, demand [, onto]]]     token_logprob(dot(h, E)) where demand is not 0 (any
+ *                   number elsewhere); without g result 1 is the argmax of the logits; with g, the gradient of the log-probabilities,
+ *                   results 1 and 2 are the gradients of h and of E, the latter added onto `onto`. Internal
  *
  * Further results exist only through `result` nodes, so an executor that finds none need not keep them.
  */

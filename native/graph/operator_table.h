@@ -105,4 +105,4 @@ OPERATOR(LAYERNORM, "layernorm", 1, 2, 3, 1, 8, 1, 0, 0, 0)
 OPERATOR(LAYERNORM_GRAD, "layernorm_grad", 1, 5, 5, 1, 8, 1, 0, 0, 0)
 OPERATOR(LAYERNORM_WEIGHT_GRAD, "layernorm_weight_grad", 1, 4, 4, 1, 8, 1, 0, 0, 0)
 /* internal: what the executor makes of others (arrange.h); never on the wire, in a script or in a hash */
-OPERATOR(HEAD, "head", 1, 4, 5, 2, 9, 0, 0, 0, 0)
+OPERATOR(HEAD, "head", 1, 3, 6, 2, 9, 0, 0, 0, 0)

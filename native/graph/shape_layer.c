@@ -194,6 +194,12 @@ bool shape_infer_result(struct shape_request *s)
     const int64_t which = s->r->integers[0];
     const struct graph_axis *axes = graph_axes(g, n);
     s->out->type = TENSOR_F32;
+    if (n->op == OPERATOR_HEAD && which == 1 && n->input_count == 3) {
+        s->out->type = TENSOR_I32;
+        return shape_put_all(s, n);
+    }
+    if (n->op == OPERATOR_HEAD && which == 2 && n->input_count > 3)
+        return shape_put_all(s, &g->nodes[graph_inputs(g, n)[1]]);
     if (n->op == OPERATOR_HEAD && which == 1)
         return shape_put_all(s, n) && without(s, &g->nodes[graph_inputs(g, n)[1]], axes, 1);
     if (n->op == OPERATOR_TOPK && which == 1) {

@@ -177,7 +177,7 @@ static void a_head_in_tiles_gives_the_bits_of_whole_logits(void **state)
     (void)state;
     uint32_t *from;
     head_built(false, true);
-    struct graph *arranged = arrange_heads(g, &from, &err);
+    struct graph *arranged = arrange_heads(g, false, &from, &err);
     ok(arranged != NULL);
     assert_true(has(arranged, OPERATOR_HEAD));
     assert_false(has(arranged, OPERATOR_TOKEN_LOGPROB));
@@ -201,21 +201,110 @@ static void a_product_with_weights_reads_every_log_probability(void **state)
     head_compared(-0.5f);
 }
 
-static void a_gradient_that_depends_on_the_log_probabilities_leaves_the_head_whole(void **state)
+/* Whether arranging leaves no whole logits, and how many heads there are. */
+static void heads_counted(bool tied, uint32_t heads)
 {
-    (void)state;
-    uint32_t *from, gradient;
-    const uint32_t h = input("h", TENSOR_F32, "time=150 embed=20"), table = input("table", TENSOR_F32, "vocab=70 embed=20");
-    const uint32_t ids = input("ids", TENSOR_I32, "time=150");
-    const uint32_t logprob = over(OPERATOR_TOKEN_LOGPROB, over(OPERATOR_DOT, h, table, "embed"), ids, "vocab");
-    const uint32_t loss = over(OPERATOR_SUM, over(OPERATOR_SQUARE, logprob, GRAPH_NONE, ""), GRAPH_NONE, "time");
-    ok(graph_backward(g, loss, &h, 1, &gradient, &err));
-    ok(graph_output(g, "dh", gradient, &err));
-    struct graph *arranged = arrange_heads(g, &from, &err);
+    uint32_t *from, count = 0;
+    struct graph *arranged = arrange_heads(g, tied, &from, &err);
     ok(arranged != NULL);
-    assert_false(has(arranged, OPERATOR_HEAD));
+    for (uint32_t i = 0; i < arranged->node_count; i++)
+        count += arranged->nodes[i].op == OPERATOR_HEAD;
+    assert_int_equal(count, heads);
+    assert_true(has(arranged, OPERATOR_TOKEN_LOGPROB) == (heads == 0));
     graph_free(arranged);
     free(from);
+}
+
+static void a_gradient_that_depends_on_the_log_probabilities_has_a_head_of_its_own(void **state)
+{
+    (void)state;
+    for (int trained = 0; trained < 2; trained++) {
+        uint32_t gradients[2];
+        if (trained) {
+            graph_free(g);
+            fresh(NULL);
+        }
+        const uint32_t h = input("h", TENSOR_F32, "row=3 time=150 embed=20"),
+                       table = input("table", TENSOR_F32, "vocab=70 embed=20");
+        const uint32_t ids = input("ids", TENSOR_I32, "row=3 time=150"), weight = input("weight", TENSOR_F32, "row=3 time=150");
+        const uint32_t logprob = over(OPERATOR_TOKEN_LOGPROB, over(OPERATOR_DOT, h, table, "embed"), ids, "vocab");
+        const uint32_t square = over(OPERATOR_MUL, over(OPERATOR_SQUARE, logprob, GRAPH_NONE, ""), weight, "");
+        const uint32_t loss = over(OPERATOR_SUM, square, GRAPH_NONE, "row time");
+        ok(graph_backward(g, loss, (const uint32_t[]){ h, table }, trained ? 2 : 1, gradients, &err));
+        ok(graph_output(g, "dh", gradients[0], &err) && graph_output(g, "loss", loss, &err));
+        if (trained)
+            ok(graph_output(g, "dE", gradients[1], &err));
+        heads_counted(false, 2);
+        head_compared(2.0f);
+        head_compared(-0.5f);
+        head_compared(-2.0f);
+    }
+}
+
+static void the_gradient_of_a_trained_table_is_summed_in_tiles(void **state)
+{
+    (void)state;
+    uint32_t gradients[2];
+    const uint32_t h = input("h", TENSOR_F32, "row=3 time=150 embed=20"), table = input("table", TENSOR_F32, "vocab=70 embed=20");
+    const uint32_t ids = input("ids", TENSOR_I32, "row=3 time=150"), weight = input("weight", TENSOR_F32, "row=3 time=150");
+    const uint32_t logprob = over(OPERATOR_TOKEN_LOGPROB, over(OPERATOR_DOT, h, table, "embed"), ids, "vocab");
+    const uint32_t loss = over(OPERATOR_SUM, logprob, weight, "row time");
+    ok(graph_backward(g, loss, (const uint32_t[]){ h, table }, 2, gradients, &err));
+    ok(graph_output(g, "dh", gradients[0], &err) && graph_output(g, "dE", gradients[1], &err));
+    ok(graph_output(g, "loss", loss, &err));
+    heads_counted(false, 1);
+    for (int i = 0; i < 5; i++)
+        head_compared((float[]){ 2.0f, 0.5f, -0.5f, -0.98f, -2.0f }[i]);
+}
+
+static void a_head_without_gradient_gives_log_probabilities_and_the_likeliest_token(void **state)
+{
+    (void)state;
+    const uint32_t h = input("h", TENSOR_F32, "row=3 time=150 embed=20"), table = input("table", TENSOR_F32, "vocab=70 embed=20");
+    const uint32_t ids = input("ids", TENSOR_I32, "row=3 time=150");
+    input("weight", TENSOR_F32, "row=3 time=150");
+    const uint32_t logits = over(OPERATOR_DOT, h, table, "embed");
+    ok(graph_output(g, "logprob", over(OPERATOR_TOKEN_LOGPROB, logits, ids, "vocab"), &err));
+    ok(graph_output(g, "best", over(OPERATOR_ARGMAX, logits, GRAPH_NONE, "vocab"), &err));
+    heads_counted(false, 1);
+    head_compared(2.0f);
+}
+
+/* A table that is looked up, too: the gradient of the head goes on from that of the lookup, which comes last. */
+static void a_tied_head_is_computed_again_under_a_limit_of_memory(void **state)
+{
+    (void)state;
+    uint32_t gradient, looked;
+    const uint32_t table = input("table", TENSOR_F32, "vocab=700 embed=20"), ids = input("ids", TENSOR_I32, "time=300");
+    ok(graph_over(g, OPERATOR_GATHER, table, ids, GRAPH_NONE, "vocab", &looked, &err));
+    const uint32_t h = over(OPERATOR_SILU, looked, GRAPH_NONE, "");
+    const uint32_t logprob = over(OPERATOR_TOKEN_LOGPROB, over(OPERATOR_DOT, h, table, "embed"), ids, "vocab");
+    const uint32_t loss = over(OPERATOR_SUM, logprob, GRAPH_NONE, "time");
+    ok(graph_backward(g, loss, &table, 1, &gradient, &err));
+    ok(graph_output(g, "dE", gradient, &err));
+    struct graph *canonical = graph_rewrite(g, NULL, &err);
+    ok(canonical != NULL);
+    graph_free(g);
+    g = canonical;
+    heads_counted(false, 0);
+    heads_counted(true, 2);
+    float *values = numbers(700 * 20, 3), *whole = calloc(700 * 20, sizeof *whole), *tiled = calloc(700 * 20, sizeof *tiled);
+    int32_t *tokens = malloc(300 * sizeof *tokens);
+    for (int32_t i = 0; i < 300; i++)
+        tokens[i] = i * 37 % 700;
+    struct executor *ex = executor_new(g, NULL, &err);
+    ok(ex && executor_run(ex, (const void *[]){ values, tokens }, (void *[]){ whole }, NULL, &err));
+    const uint64_t bytes = executor_bytes(ex);
+    executor_free(ex);
+    ex = executor_new(g, &(struct executor_options){ .memory = bytes - 4096 }, &err);
+    ok(ex && executor_run(ex, (const void *[]){ values, tokens }, (void *[]){ tiled }, NULL, &err));
+    assert_true(executor_bytes(ex) <= bytes - 4096);
+    executor_free(ex);
+    assert_memory_equal(whole, tiled, 700 * 20 * sizeof *whole);
+    free(values);
+    free(whole);
+    free(tiled);
+    free(tokens);
 }
 
 static void what_is_cheap_and_read_again_much_later_is_computed_again(void **state)
@@ -447,7 +536,7 @@ static void an_internal_operator_is_not_taken_from_the_wire(void **state)
     uint32_t *from;
     assert_false(operator_find("head", &code));
     head_built(false, true);
-    struct graph *arranged = arrange_heads(g, &from, &err);
+    struct graph *arranged = arrange_heads(g, false, &from, &err);
     ok(arranged != NULL);
     graph_encode(arranged, false, &bytes);
     assert_null(graph_decode(bytes.bytes, bytes.size, NULL, &err));
@@ -463,7 +552,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_head_in_tiles_gives_the_bits_of_whole_logits, fresh, done),
         cmocka_unit_test_setup_teardown(log_probabilities_that_are_read_otherwise_are_all_there, fresh, done),
         cmocka_unit_test_setup_teardown(a_product_with_weights_reads_every_log_probability, fresh, done),
-        cmocka_unit_test_setup_teardown(a_gradient_that_depends_on_the_log_probabilities_leaves_the_head_whole, fresh, done),
+        cmocka_unit_test_setup_teardown(a_gradient_that_depends_on_the_log_probabilities_has_a_head_of_its_own, fresh, done),
+        cmocka_unit_test_setup_teardown(the_gradient_of_a_trained_table_is_summed_in_tiles, fresh, done),
+        cmocka_unit_test_setup_teardown(a_head_without_gradient_gives_log_probabilities_and_the_likeliest_token, fresh, done),
+        cmocka_unit_test_setup_teardown(a_tied_head_is_computed_again_under_a_limit_of_memory, fresh, done),
         cmocka_unit_test_setup_teardown(what_is_cheap_and_read_again_much_later_is_computed_again, fresh, done),
         cmocka_unit_test_setup_teardown(tiles_tell_where_two_runs_part, fresh, done),
         cmocka_unit_test_setup_teardown(a_run_ends_before_it_writes_where_an_output_is_not_finite_and_the_fault_is_found, fresh,
