@@ -1,11 +1,13 @@
 #include "native/text/rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "native/text/unpack.h"
+#include "native/text/utf8.h"
 
 enum { MAX_ROWS = 100000000 };
 
@@ -103,6 +105,7 @@ void rows_free(struct rows *rows)
 json_t *rows_read(const struct rows *rows, size_t index, struct error *err)
 {
     struct row row = rows->rows[index];
+    size_t fault;
     json_t *value = json_read(rows->bytes + row.offset, row.size, ROWS_MAX_SIZE, err);
 
     if (value && !json_is_object(value)) {
@@ -112,6 +115,9 @@ json_t *rows_read(const struct rows *rows, size_t index, struct error *err)
     } else if (!value && err && !strncmp(err->place, "line 1, ", 8)) {
         memmove(err->place, err->place + 8, strlen(err->place + 8) + 1); /* the file's line comes before it */
     }
+    if (!value && err && err->code == ERROR_SYNTAX && !utf8_valid(rows->bytes + row.offset, row.size, &fault))
+        snprintf(err->hint, sizeof err->hint,
+                 "the row is not UTF-8 from byte %zu on: iconv -f WINDOWS-1252 -t UTF-8 converts a file", fault + 1);
     if (!value)
         error_at(err, "%s:%u", rows->name, row.line);
     return value;

@@ -21,6 +21,7 @@ const struct command *const commands[] = {
     &command_script_describe,
     &command_script_try,
     &command_data_check,
+    &command_data_convert,
     &command_data_preview,
     &command_model_inspect,
     &command_tokenize,

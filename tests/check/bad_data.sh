@@ -53,3 +53,38 @@ expect 1 "0 rows" data check "$work/empty.jsonl"
 printf '{"text": "%s"}\n' "$(seq 1 900 | tr '\n' ' ')" >"$work/text.jsonl"
 expect 0 "1 rows, 1 examples" data check "$work/text.jsonl"
 expect 0 '"context":null' data check "$work/text.jsonl" --json
+
+# Each bad conversation is one line with its place and a remedy.
+rows first '{"messages":[{"role":"assistant","content":"yo"}]}'
+refused first "messages\[0\].role: the conversation starts with the assistant (begin "
+rows systems '{"messages":[{"role":"system","content":"a"},{"role":"user","content":"hi"},{"role":"system","content":"b"},{"role":"assistant","content":"yo"}]}'
+refused systems "messages\[2\].role: a second system turn (join "
+rows unknown '{"messages":[{"role":"narrator","content":"hi"}]}'
+refused unknown 'messages\[0\].role: unknown role "narrator" (one of '
+rows result '{"messages":[{"role":"user","content":"hi"},{"role":"tool","content":"1"}]}'
+refused result "messages\[1\]: a result without a call (a tool"
+refused bytes ".*(the row is not UTF-8 from byte 40 on: iconv "
+
+# Compressed files are read as the plain one; a damaged or cut one is refused.
+gzip -k "$work/good.jsonl"
+expect 0 "1 rows, 1 examples, 12 tokens, 3 trained" data check "$work/good.jsonl.gz"
+head -c 40 "$work/good.jsonl.gz" >"$work/cut.gz"
+expect 3 "cut.gz: the gzip file ends before it is complete (" data check "$work/cut.gz"
+printf 'PAR1' >"$work/data.parquet"
+expect 3 "data.parquet: a Parquet file (docs/data.md" data check "$work/data.parquet"
+
+# Other shapes: what is bad is left out and told by its line; the rest is what training reads.
+{
+    printf '%s\n\n' '{"conversations":[{"from":"human","value":"hi"},{"from":"gpt","value":"yo"}]}'
+    printf '%s\n' '{"conversations":[{"from":"gpt","value":"yo"}]}' '{"conversations":[{"from":"x","value":"yo"}]}'
+    printf '{"conversations":[{"from":"human","value":"\377"}]}\n'
+} >"$work/share.jsonl"
+expect 1 "share.jsonl:3: messages\[0\].role: the conversation starts" data convert "$work/share.jsonl" "$work/out.jsonl"
+grep -q 'share.jsonl:4: conversations\[0\]: from: unknown role "x" (one of' "$work/err" || fail "the role is not told"
+grep -q "share.jsonl:5: .*not UTF-8 from byte 44" "$work/err" || fail "the bytes are not told"
+[ "$(cat "$work/out.jsonl")" = "$good" ] || fail "the good row became $(cat "$work/out.jsonl")"
+expect 1 '"rows":4,"written":1,"faults":3,"first":\[{"code":"conflict"' data convert "$work/share.jsonl" "$work/out.jsonl" --json
+expect 0 "1 rows, 1 written to .*, 0 left out" data convert "$work/good.jsonl.gz" "$work/out.jsonl" --from openai
+expect 2 "unknown shape alpaca (one of auto, openai" data convert "$work/good.jsonl" "$work/out.jsonl" --from alpaca
+expect 3 "absent.jsonl: cannot open" data convert "$work/absent.jsonl" "$work/none.jsonl"
+[ ! -e "$work/none.jsonl" ] || fail "a file was made of nothing"
