@@ -5,6 +5,7 @@
 # The peers come once, from the package index that pip is set up for, into build/bench-venv:
 #   torch transformers peft numpy   PyTorch's training step and generation
 #   scipy-openblas32                a current OpenBLAS as a shared library
+#   tokenizers tiktoken             tokenizers in Rust
 # and from Debian, where root can install: libmpfr-dev, for the exact values of the elementary functions.
 # What cannot be had is told here, and once more by its rows, which say `absent`; it never changes the exit status.
 set -eu
@@ -49,6 +50,8 @@ if [ -x "$venv/bin/python" ]; then
     pip_peer peft peft
     pip_peer numpy numpy
     pip_peer scipy_openblas32 scipy-openblas32
+    pip_peer tokenizers tokenizers
+    pip_peer tiktoken tiktoken
     RONDO_BENCH_PYTHON=$PWD/$venv/bin/python
     export RONDO_BENCH_PYTHON
     RONDO_OPENBLAS=$("$venv/bin/python" -c 'import glob, os, scipy_openblas32 as blas
@@ -61,7 +64,7 @@ build/rondo bench "$@" || status=$?
 # How exact the functions are is a program of its own, for its need of MPFR.
 case " $* " in
 *" functions "*) exact=1 ;;
-*" aggregate "* | *" codec "* | *" decode "* | *" gemm "* | *" hash "* | *" step "*) exact=0 ;;
+*" aggregate "* | *" codec "* | *" decode "* | *" gemm "* | *" hash "* | *" step "* | *" tokenize "*) exact=0 ;;
 *) exact=1 ;;
 esac
 case " $* " in *" --json "*) json=--json ;; *) json= ;; esac

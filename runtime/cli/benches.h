@@ -16,5 +16,6 @@ bool bench_functions(struct measure *m, struct error *err);
 bool bench_gemm(struct measure *m, struct error *err);
 bool bench_hash(struct measure *m, struct error *err);
 bool bench_step(struct measure *m, struct error *err);
+bool bench_tokenize(struct measure *m, struct error *err);
 
 #endif
