@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "native/base/file.h"
 #include "native/base/json.h"
@@ -562,7 +563,7 @@ static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *e
     arrays.types = type;
     arrays.scores = scores;
     arrays.no_space_prefix = !space;
-    arrays.bos = around(file, "bos", kind && !strcmp(kind, "llama"), &bos);
+    arrays.bos = around(file, "bos", (kind && !strcmp(kind, "llama")) || tokenizer_rule_adds_bos(pre), &bos);
     arrays.eos = around(file, "eos", false, &eos);
     if (!kind || !tokens)
         error_set(err, ERROR_MISSING, NULL, "the file lacks tokenizer.ggml.model or .tokens");
@@ -581,12 +582,10 @@ static struct tokenizer *gguf_tokenizer(const struct gguf *file, struct error *e
 
 struct tokenizer *model_tokenizer(const struct model_source *model, struct error *err)
 {
-    char path[PATH_MAX];
-    bool exists;
     struct tokenizer *tokenizer;
 
     if (!model->is_gguf)
-        return path_of(model, "tokenizer.json", path, &exists, err) ? tokenizer_read_file(path, err) : NULL;
+        return tokenizer_read_folder(model->path, err);
     tokenizer = gguf_tokenizer(&model->gguf, err);
     if (!tokenizer)
         error_at(err, "%s", model->path);
@@ -597,6 +596,11 @@ struct tokenizer *model_tokenizer_file(const char *path, struct error *err)
 {
     struct gguf file = { 0 };
     struct tokenizer *tokenizer = NULL;
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return tokenizer_read_folder(path, err);
+
     FILE *stream = fopen(path, "rb");
     char magic[4] = "";
     bool is_gguf = stream && fread(magic, 1, sizeof magic, stream) == sizeof magic && !memcmp(magic, "GGUF", 4);

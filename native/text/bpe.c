@@ -29,13 +29,15 @@ static void *resized(void *old, size_t count, size_t size)
     return grown;
 }
 
-static uint32_t id_of_unit(const struct bpe *bpe, const uint8_t *at, const uint8_t *end, size_t *size)
+static uint32_t id_of_unit(const struct bpe *bpe, const uint8_t *at, const uint8_t *end, bool first, size_t *size)
 {
     *size = 1;
-    if (!bpe->characters || *at < 0x80)
+    if ((!bpe->characters || *at < 0x80) && !bpe->placed)
         return bpe->byte_ids[*at];
 
-    uint64_t found = pair_map_get(&bpe->by_character, utf8_at((const char *)at, (const char *)end, size));
+    uint64_t unit = bpe->characters ? utf8_at((const char *)at, (const char *)end, size) : *at;
+    uint64_t place = !first + 2 * (at + *size == end);
+    uint64_t found = bpe->placed ? pair_map_get(&bpe->by_place, place << 32 | unit) : pair_map_get(&bpe->by_character, unit);
 
     return found == UINT64_MAX ? BPE_NONE : (uint32_t)found;
 }
@@ -62,7 +64,7 @@ static uint32_t symbols_start(const struct bpe *bpe, const uint8_t *piece, size_
     bool after_unknown = false;
 
     for (size_t i = 0, length; i < size; i += length) {
-        uint32_t id = id_of_unit(bpe, piece + i, piece + size, &length), end = start + (uint32_t)(i + length);
+        uint32_t id = id_of_unit(bpe, piece + i, piece + size, i == 0, &length), end = start + (uint32_t)(i + length);
 
         if (id == BPE_NONE && has_fallback(bpe, piece + i, length)) {
             for (size_t k = 0; k < length; k++, count++)

@@ -6,6 +6,8 @@
  *     symbols   t  h  e        a linked list in arrays: prev, next, id, end
  *     heap     (rank, place)   entries that a join made stale are skipped when they come up
  *
+ * Where a file marks places (CLIP: "o</w>" ends a word), the symbols at them are other tokens than within a piece.
+ *
  * Short pieces look for the minimum in the list instead, which is faster; both give the same result.
  */
 #ifndef RONDO_TEXT_BPE_H
@@ -31,6 +33,8 @@ struct bpe {
     uint32_t fallback_ids[256];   /* of these, or BPE_NONE */
     char cut[8];                  /* a character ("▁") before which text may be cut without a change of tokens, or empty ... */
     bool crossed[256];            /* ... unless it follows itself or one of these bytes */
+    bool placed;                  /* which symbol it is depends on its place: */
+    struct pair_map by_place;     /* place << 32 | byte or code point -> id; place: 1 not the first, 2 the last, 3 both */
     struct pair_map merges;       /* (left id, right id) -> rank << 32 | id of the join */
     uint32_t unknown;             /* id for bytes without a token, or BPE_NONE */
     bool fuse_unknown;            /* a run of unknown bytes is one token */

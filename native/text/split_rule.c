@@ -22,6 +22,12 @@ const char SPLIT_CL100K[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}
 const char SPLIT_O200K[] = BEFORE UPPER "*" LOWER "+(?i:" CONTRACTION ")?|" BEFORE UPPER "+" LOWER "*(?i:" CONTRACTION ")?|"
                                         "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES;
 
+const char SPLIT_QWEN35[] = "(?i:" CONTRACTION ")|" BEFORE "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES;
+const char SPLIT_TEKKEN[] = BEFORE UPPER "*" LOWER "+|" BEFORE UPPER "+" LOWER "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES;
+const char SPLIT_DEEPSEEK3[] =
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+    "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES;
+
 enum { MARKS = UNICODE_SET(UNICODE_MARK), NEWLINES = UNICODE_SET(UNICODE_NEWLINE) };
 enum {
     SHARED = UNICODE_SET(UNICODE_MODIFIER) | UNICODE_SET(UNICODE_LETTER) | MARKS, /* of both cases */
@@ -60,16 +66,13 @@ static const struct split_rule RULES[] = {
       .others = NOT_SLN, .after = "\r\n" },
     { "'(?i:[sdmt]|ll|ve|re)|" BEFORE "\\p{L}+|\\p{N}{1,3}|" OTHERS "\\s*[\\r\\n]|\\s+(?!\\S)|\\s", ANY_CASE, .line_ends = true,
       .digits = 3, .words = UNICODE_LETTERS, .before = NOT_LN, .others = NOT_SLN, .after = "\r\n" },
-    { "(?i:" CONTRACTION ")|" BEFORE "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES, ANY_CASE,
-      .line_ends = true, .digits = 1, .words = UNICODE_LETTERS | MARKS, .before = NOT_LN, .others = NOT_SLN & ~(unsigned)MARKS,
-      .after = "\r\n" },
+    { SPLIT_QWEN35, ANY_CASE, .line_ends = true, .digits = 1, .words = UNICODE_LETTERS | MARKS, .before = NOT_LN,
+      .others = NOT_SLN & ~(unsigned)MARKS, .after = "\r\n" },
     { SPLIT_O200K, AFTER_WORDS, .cased = true, .line_ends = true, .digits = 3, .before = NOT_LN, .others = NOT_SLN,
       .after = "\r\n/" },
-    { BEFORE UPPER "*" LOWER "+|" BEFORE UPPER "+" LOWER "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES, NOWHERE,
-      .cased = true, .line_ends = true, .digits = 1, .before = NOT_LN, .others = NOT_SLN, .after = "\r\n/" },
-    { "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
-      "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES,
-      NOWHERE, .ascii_words = true, .line_ends = true, .digits = 99, .words = UNICODE_LETTERS | MARKS,
+    { SPLIT_TEKKEN, NOWHERE, .cased = true, .line_ends = true, .digits = 1, .before = NOT_LN, .others = NOT_SLN,
+      .after = "\r\n/" },
+    { SPLIT_DEEPSEEK3, NOWHERE, .ascii_words = true, .line_ends = true, .digits = 99, .words = UNICODE_LETTERS | MARKS,
       .before = ALL & ~(unsigned)(UNICODE_LETTERS | SIGNS | NEWLINES), .others = SIGNS, .after = "\r\n" },
 };
 

@@ -17,6 +17,7 @@ const struct split_rule *split_rule_find(const char *pattern, size_t size);
 /* Bytes of the match that begins at `at` (at < end, valid UTF-8), 0 if none does. */
 size_t split_rule_match(const struct split_rule *rule, const char *at, const char *end);
 
-extern const char SPLIT_GPT2[], SPLIT_LLAMA3[], SPLIT_QWEN2[], SPLIT_CL100K[], SPLIT_R50K[], SPLIT_O200K[];
+extern const char SPLIT_GPT2[], SPLIT_LLAMA3[], SPLIT_QWEN2[], SPLIT_CL100K[], SPLIT_R50K[], SPLIT_O200K[], SPLIT_QWEN35[],
+    SPLIT_TEKKEN[], SPLIT_DEEPSEEK3[];
 
 #endif

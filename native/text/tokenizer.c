@@ -20,6 +20,7 @@ void tokenizer_free(struct tokenizer *t)
     added_tokens_free(&t->added_normalized);
     pair_map_free(&t->bpe.merges);
     pair_map_free(&t->bpe.by_character);
+    pair_map_free(&t->bpe.by_place);
     unigram_free(&t->unigram);
     wordpiece_free(&t->wordpiece);
     normalizer_free(&t->normalizer);
@@ -74,7 +75,9 @@ static void encode_word(struct encoding *e, const char *word, size_t size, uint3
         bpe_encode(&e->t->bpe, (const uint8_t *)word, size, start, &e->bpe, out);
     else if (e->t->model == MODEL_WORDPIECE)
         wordpiece_encode(&e->t->wordpiece, word, size, start, out);
-    else if (!unigram_encode(&e->t->unigram, word, size, start, &e->unigram, out))
+    else if (e->t->model == MODEL_WORDLEVEL && e->t->bpe.unknown != BPE_NONE)
+        tokens_add(out, e->t->bpe.unknown, start + (uint32_t)size);
+    else if (e->t->model == MODEL_WORDLEVEL || !unigram_encode(&e->t->unigram, word, size, start, &e->unigram, out))
         e->unknown = true;
     piece_cache_put(&e->cache, word, size, start, out, before);
 }

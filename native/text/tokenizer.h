@@ -52,6 +52,10 @@ struct tokenizer_arrays {
 
 /* From the text of a tokenizer.json. NULL with `err`; the place names the member ("pre_tokenizer.pretokenizers[0].type"). */
 struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *err);
+/* The tokenizer.json in a model's folder, with what its tokenizer_config.json says besides if there is one: added tokens, and whether
+ * BOS and EOS are put around a text (transformers 5: where add_bos_token or add_eos_token stands, it holds in place of the
+ * post_processor; else the post_processor alone does). */
+struct tokenizer *tokenizer_read_folder(const char *folder, struct error *err);
 /* Any of these files, told apart by how it begins. */
 struct tokenizer *tokenizer_read_file(const char *path, struct error *err);
 
@@ -61,7 +65,9 @@ struct tokenizer *tokenizer_read_file(const char *path, struct error *err);
 struct tokenizer *tokenizer_read_sentencepiece(const void *bytes, size_t size, struct error *err);
 struct tokenizer *tokenizer_read_ranks(const char *text, size_t size, struct error *err);
 
-/* From the arrays of a GGUF file. NULL with `err`. */
+/* From the arrays of a GGUF file. NULL with `err`. Of models by their rule (.pre), some put BOS before a text unless the file says
+ * otherwise. */
+bool tokenizer_rule_adds_bos(const char *pre);
 struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *arrays, struct error *err);
 
 void tokenizer_free(struct tokenizer *t);

@@ -5,23 +5,78 @@
 
 enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4, TYPE_UNUSED = 5, TYPE_BYTE = 6 };
 
-/* The split rules that a GGUF file names (llama.cpp's llm_load_vocab), in the original patterns. */
+enum { RULE_PATTERNS = 5 };
+
+static const char SEED_CODER[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| "
+                                 "?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+static const char BAILING[] =
+    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+";
+static const char BLOOM[] = " ?[^(\\s|.,!?…。，、।۔،)]+";
+
+/* The split rules that a GGUF file names (llama.cpp's llm_load_vocab), in the original patterns of the models' own files. */
 static const struct rule {
-    const char *name, *pattern;
+    const char *names, *patterns[RULE_PATTERNS];
     bool digits; /* each digit on its own before */
     bool whole_pieces;
+    bool bos; /* put before a text unless the file says otherwise */
 } RULES[] = {
-    { "gpt-2", SPLIT_GPT2, false, false },      { "gpt2", SPLIT_GPT2, false, false },   { "smollm", SPLIT_GPT2, true, false },
-    { "starcoder", SPLIT_GPT2, true, false },   { "refact", SPLIT_GPT2, true, false },  { "command-r", SPLIT_GPT2, true, false },
-    { "llama-bpe", SPLIT_LLAMA3, false, true }, { "qwen2", SPLIT_QWEN2, false, false }, { "gpt-4o", SPLIT_O200K, false, false },
+    { .names =
+          "gpt-2 gpt2 phi-2 jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum modern-bert mpt olmo jais trillion "
+          "granite-docling exaone4",
+      .patterns = { SPLIT_GPT2 } },
+    { .names = "smollm starcoder refact command-r codeshell exaone minerva-7b", .patterns = { SPLIT_GPT2 }, .digits = true },
+    { .names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+      .patterns = { SPLIT_LLAMA3 },
+      .whole_pieces = true,
+      .bos = true },
+    { .names = "dbrx smaug-bpe chatglm-bpe glm4", .patterns = { SPLIT_LLAMA3 } },
+    { .names = "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan grok-2", .patterns = { SPLIT_QWEN2 } },
+    { .names = "qwen35", .patterns = { SPLIT_QWEN35 } },
+    { .names = "gpt-4o llama4 kanana2 minimax-m2", .patterns = { SPLIT_O200K } },
+    { .names = "tekken", .patterns = { SPLIT_TEKKEN }, .whole_pieces = true, .bos = true },
+    { .names = "deepseek-v3 hunyuan-dense", .patterns = { "\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", SPLIT_DEEPSEEK3 } },
+    { .names = "deepseek-coder", .patterns = { "[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", "[一-龥ࠀ-一가-퟿]+", "\\p{N}" } },
+    { .names = "seed-coder", .patterns = { SEED_CODER } },
+    { .names = "bailingmoe bailingmoe2 llada-moe", .patterns = { BAILING } },
+    { .names = "bloom poro-chat gpt3-finnish", .patterns = { BLOOM } },
+    { .names = "viking", .patterns = { BLOOM, "\\p{N}" } },
+    { .names = "falcon", .patterns = { NULL } }, /* steps of its own */
 };
 
 static const struct rule *rule_named(const char *name)
 {
-    for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++)
-        if (!strcmp(RULES[i].name, name))
-            return &RULES[i];
+    size_t length = strlen(name);
+
+    for (size_t i = 0; length && i < sizeof RULES / sizeof *RULES; i++)
+        for (const char *at = RULES[i].names; *at; at += strspn(at, " ")) {
+            size_t size = strcspn(at, " ");
+
+            if (size == length && !memcmp(at, name, size))
+                return &RULES[i];
+            at += size;
+        }
     return NULL;
+}
+
+bool tokenizer_rule_adds_bos(const char *pre)
+{
+    const struct rule *rule = pre ? rule_named(pre) : NULL;
+
+    return rule && rule->bos;
+}
+
+static bool add_rule(struct pretokenizer *p, const struct rule *rule, struct error *err)
+{
+    if (!rule->patterns[0])
+        return pretokenizer_add_set(p, SET_PUNCTUATION, SPLIT_CONTIGUOUS, err) &&
+               pretokenizer_add_byte_level(p, false, true, err) && pretokenizer_add_set(p, SET_DIGITS, SPLIT_CONTIGUOUS, err) &&
+               pretokenizer_add_pattern(p, "[0-9][0-9][0-9]", 15, false, SPLIT_ISOLATED, false, err);
+    if (rule->digits && !pretokenizer_add_set(p, SET_DIGITS, SPLIT_ISOLATED, err))
+        return false;
+    for (size_t i = 0; i < RULE_PATTERNS && rule->patterns[i]; i++)
+        if (!pretokenizer_add_pattern(p, rule->patterns[i], strlen(rule->patterns[i]), false, SPLIT_ISOLATED, false, err))
+            return false;
+    return pretokenizer_add_byte_level(p, false, false, err);
 }
 
 static bool add_tokens(struct tokenizer_builder *b, const struct tokenizer_arrays *a, struct error *err)
@@ -71,10 +126,8 @@ static bool fill_bytes(struct tokenizer *t, struct tokenizer_builder *b, const s
         return error_set(err, ERROR_LIMIT, NULL, "%zu merges", a->merge_count) || error_at(err, "tokenizer.ggml.merges");
     t->whole_pieces = rule->whole_pieces;
     t->decoder.bytes = true;
-    if ((rule->digits && !pretokenizer_add_set(&t->pretokenizer, SET_DIGITS, SPLIT_ISOLATED, err)) ||
-        !pretokenizer_add_pattern(&t->pretokenizer, rule->pattern, strlen(rule->pattern), false, SPLIT_ISOLATED, false, err) ||
-        !pretokenizer_add_byte_level(&t->pretokenizer, false, false, err) || !builder_start(b, a->token_count, err) ||
-        !add_tokens(b, a, err) || !add_merges(b, t, a, err) || !builder_finish(b, t, err))
+    if (!add_rule(&t->pretokenizer, rule, err) || !builder_start(b, a->token_count, err) || !add_tokens(b, a, err) ||
+        !add_merges(b, t, a, err) || !builder_finish(b, t, err))
         return false;
     t->bpe.unknown = BPE_NONE;
     t->bpe.keep_unknown = true;

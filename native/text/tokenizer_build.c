@@ -105,7 +105,7 @@ static bool ends_in_word_start(struct text_slice text)
 /* Where nothing is left out of the text, the start of a word is a border that only a few merges cross. */
 void builder_set_cut(const struct tokenizer_builder *b, struct tokenizer *t)
 {
-    bool whole = t->bpe.unknown != BPE_NONE || t->bpe.byte_fallback;
+    bool whole = (t->bpe.unknown != BPE_NONE || t->bpe.byte_fallback) && !t->bpe.placed;
 
     for (unsigned i = 0; i < 256; i++)
         whole = whole && (t->bpe.unknown != BPE_NONE || t->bpe.fallback_ids[i] != BPE_NONE);
@@ -126,10 +126,12 @@ bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text
                          left_id == BPE_NONE ? "left" : "right");
     if (starts_word(right) && !ends_in_word_start(left))
         b->crossed[(uint8_t)left.bytes[left.size - 1]] = true;
+    if (right.size < b->prefix.size)
+        return error_set(err, ERROR_SYNTAX, NULL, "the right side is shorter than continuing_subword_prefix");
     memcpy(both, left.bytes, left.size);
-    memcpy(both + left.size, right.bytes, right.size);
+    memcpy(both + left.size, right.bytes + b->prefix.size, right.size - b->prefix.size);
 
-    uint32_t joined = builder_find(b, (struct text_slice){ both, left.size + right.size });
+    uint32_t joined = builder_find(b, (struct text_slice){ both, left.size + right.size - b->prefix.size });
 
     if (joined == BPE_NONE)
         return error_set(err, ERROR_UNKNOWN, NULL, "the joined text is not in the vocabulary");
@@ -159,12 +161,32 @@ void builder_set_fallback(struct tokenizer *t, struct text_slice text, uint32_t 
         t->bpe.fallback_ids[byte] = id;
 }
 
+/* A byte or character with the prefix or suffix of its place. */
+static void set_places(const struct tokenizer_builder *b, struct bpe *bpe, struct text_slice text, uint32_t id)
+{
+    for (uint64_t place = 0; place < 4; place++) {
+        size_t before = place & 1 ? b->prefix.size : 0, after = place & 2 ? b->suffix.size : 0, length = 1;
+        const char *unit = text.bytes + before, *end = text.bytes + text.size - after;
+
+        if (text.size <= before + after || (before && memcmp(text.bytes, b->prefix.bytes, before)) ||
+            (after && memcmp(end, b->suffix.bytes, after)))
+            continue;
+
+        uint64_t value = bpe->characters ? utf8_at(unit, end, &length) : (uint8_t)*unit;
+
+        if (length == (size_t)(end - unit))
+            pair_map_set(&bpe->by_place, place << 32 | value, id);
+    }
+}
+
 /* Ids of the symbols that BPE starts from. */
-static void set_symbol(struct tokenizer *t, struct text_slice text, uint32_t id)
+static void set_symbol(const struct tokenizer_builder *b, struct tokenizer *t, struct text_slice text, uint32_t id)
 {
     struct bpe *bpe = &t->bpe;
     size_t length;
 
+    if (bpe->placed)
+        set_places(b, bpe, text, id);
     if (bpe->characters)
         builder_set_fallback(t, text, id);
     if (!bpe->characters && text.size == 1) {
@@ -199,7 +221,7 @@ static bool add_added(const struct tokenizer_builder *b, struct tokenizer *t, st
 
 /* The bytes of a token. An added one, and one of characters outside the alphabet, is decoded as it is, as the reference does, and
  * not found by the model unless it stands for the same bytes. */
-static void add_bytes(struct tokenizer *t, struct text_slice text, uint32_t id)
+static void add_bytes(const struct tokenizer_builder *b, struct tokenizer *t, struct text_slice text, uint32_t id)
 {
     size_t start = t->bytes.size;
     bool plain = t->bpe.characters;
@@ -214,7 +236,7 @@ static void add_bytes(struct tokenizer *t, struct text_slice text, uint32_t id)
     if (!plain)
         t->flags[id] &= (uint8_t)~TOKEN_OF_MODEL;
     if (t->flags[id] & TOKEN_OF_MODEL)
-        set_symbol(t, (struct text_slice){ (const char *)t->bytes.bytes + start, t->bytes.size - start }, id);
+        set_symbol(b, t, (struct text_slice){ (const char *)t->bytes.bytes + start, t->bytes.size - start }, id);
 }
 
 bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct error *err)
@@ -228,6 +250,7 @@ bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct err
     if (!t->offsets || !t->flags)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %u tokens", b->count);
     t->bpe.characters = !t->pretokenizer.byte_level;
+    t->bpe.placed = b->prefix.size || b->suffix.size;
     memset(t->bpe.byte_ids, 0xff, sizeof t->bpe.byte_ids);
     memset(t->bpe.fallback_ids, 0xff, sizeof t->bpe.fallback_ids);
     for (uint32_t id = 0; ok && id < b->count; id++) {
@@ -238,7 +261,7 @@ bool builder_finish(struct tokenizer_builder *b, struct tokenizer *t, struct err
         if (text.bytes && b->flags[id] & TOKEN_ADDED)
             ok = add_added(b, t, &work, id, err);
         if (text.bytes)
-            add_bytes(t, text, id);
+            add_bytes(b, t, text, id);
         t->offsets[id + 1] = (uint32_t)t->bytes.size;
         if (ok && text.bytes)
             ok = hash_add(&t->by_bytes, (const char *)t->bytes.bytes + start, t->bytes.size - start, id, err);

@@ -41,7 +41,7 @@ struct tokenizer {
     struct added_tokens added, added_normalized;
     struct normalizer normalizer;
     struct pretokenizer pretokenizer;
-    enum { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE } model;
+    enum { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL } model;
     struct bpe bpe;
     struct unigram unigram;
     struct wordpiece wordpiece;
@@ -57,7 +57,9 @@ struct tokenizer_builder {
     uint8_t *flags;
     uint32_t count; /* ids below it */
     struct pair_map by_text;
-    bool raw_added;    /* texts of added tokens are as normalised text has them */
+    bool raw_added; /* texts of added tokens are as normalised text has them */
+    struct text_slice prefix,
+        suffix;        /* of tokens that do not begin a piece, and that end one; plain ASCII; bytes NULL for none */
     bool crossed[256]; /* last bytes of other characters that a merge puts "▁" after */
 };
 
@@ -65,7 +67,7 @@ bool builder_start(struct tokenizer_builder *b, size_t ids, struct error *err);
 /* Errors: range (id), duplicate (id or text), limit (length). An added token may repeat an entry that is there. */
 bool builder_add(struct tokenizer_builder *b, uint64_t id, struct text_slice text, uint8_t flags, struct error *err);
 uint32_t builder_find(const struct tokenizer_builder *b, struct text_slice text); /* BPE_NONE if absent */
-/* A merge as its two sides; its join must be an entry. */
+/* A merge as its two sides; its join, without the right one's prefix, must be an entry. */
 bool builder_merge(struct tokenizer_builder *b, struct tokenizer *t, struct text_slice left, struct text_slice right,
                    uint32_t rank, struct error *err);
 /* Writes bytes, offsets, flags, ids of bytes and characters, and the added tokens; normaliser, pre-tokenizer and merges must be
@@ -78,6 +80,14 @@ bool builder_merge_by_scores(struct tokenizer_builder *b, struct tokenizer *t, c
 void builder_set_unigram(const struct tokenizer_builder *b, struct tokenizer *t, double *scores, uint32_t unknown,
                          bool byte_fallback);
 void builder_set_cut(const struct tokenizer_builder *b, struct tokenizer *t); /* last: sets bpe.cut */
+/* What a model's tokenizer_config.json says besides (tokenizer_config.c); `config` NULL: there is none. Ids that it needs at least;
+ * added tokens that tokenizer.json lacks; and after builder_finish and the post-processor, whether BOS and EOS are put around. */
+bool config_greatest_id(const json_t *config, size_t *ids, struct error *err);
+bool config_add_tokens(struct tokenizer_builder *b, const json_t *config, struct error *err);
+void config_surround(const struct tokenizer_builder *b, struct tokenizer *t, const json_t *config);
+
+/* The flags of an added token as a file describes it. */
+uint8_t added_token_flags(const json_t *token);
 void builder_free(struct tokenizer_builder *b);
 
 /* The members of a tokenizer.json beside the vocabulary (tokenizer_steps.c). The place names the step. */

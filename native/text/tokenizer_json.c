@@ -1,5 +1,7 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/base/file.h"
 #include "native/base/json.h"
@@ -37,7 +39,7 @@ static bool id_of(const json_t *value, uint64_t *id)
     return json_is_integer(value) && number >= 0 && number < TOKENIZER_MAX_TOKENS;
 }
 
-static bool greatest_id(const json_t *vocabulary, const json_t *added, size_t *ids, struct error *err)
+static bool greatest_id(const json_t *vocabulary, const json_t *added, const json_t *config, size_t *ids, struct error *err)
 {
     const char *key;
     json_t *value;
@@ -59,7 +61,7 @@ static bool greatest_id(const json_t *vocabulary, const json_t *added, size_t *i
                    error_at(err, "added_tokens[%zu].id", i);
         *ids = id >= *ids ? id + 1 : *ids;
     }
-    return true;
+    return config_greatest_id(config, ids, err);
 }
 
 static bool add_vocabulary(struct tokenizer_builder *b, const json_t *vocabulary, struct error *err)
@@ -85,7 +87,7 @@ static bool add_vocabulary(struct tokenizer_builder *b, const json_t *vocabulary
     return true;
 }
 
-static bool add_added(struct tokenizer_builder *b, const json_t *added, struct error *err)
+uint8_t added_token_flags(const json_t *token)
 {
     static const struct {
         const char *name;
@@ -95,20 +97,27 @@ static bool add_added(struct tokenizer_builder *b, const json_t *added, struct e
                   { "lstrip", TOKEN_LSTRIP },
                   { "rstrip", TOKEN_RSTRIP },
                   { "normalized", TOKEN_NORMALIZED } };
+    uint8_t kind = TOKEN_ADDED;
+
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+        if (json_is_true(json_object_get(token, flags[f].name)))
+            kind |= flags[f].flag;
+    return kind;
+}
+
+static bool add_added(struct tokenizer_builder *b, const json_t *added, struct error *err)
+{
     size_t i;
     json_t *token;
 
     json_array_foreach(added, i, token)
     {
         const json_t *content = json_object_get(token, "content");
-        uint8_t kind = TOKEN_ADDED;
 
         if (!json_is_string(content))
             return error_set(err, ERROR_MISSING, NULL, "no content") || error_at(err, "added_tokens[%zu]", i);
-        for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
-            if (json_is_true(json_object_get(token, flags[f].name)))
-                kind |= flags[f].flag;
-        if (!builder_add(b, (uint64_t)json_integer_value(json_object_get(token, "id")), slice_of(content), kind, err))
+        if (!builder_add(b, (uint64_t)json_integer_value(json_object_get(token, "id")), slice_of(content),
+                         added_token_flags(token), err))
             return error_at(err, "added_tokens[%zu]", i);
     }
     return true;
@@ -156,16 +165,29 @@ static bool add_merges(struct tokenizer_builder *b, struct tokenizer *t, const j
 
 static bool bpe_fits(const json_t *model, struct error *err)
 {
-    static const char *const absent[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix" };
-
     if (!json_is_object(json_object_get(model, "vocab")))
         return error_set(err, ERROR_MISSING, NULL, "no object") || error_at(err, "model.vocab");
     if (!json_is_array(json_object_get(model, "merges")))
         return error_set(err, ERROR_MISSING, NULL, "no array") || error_at(err, "model.merges");
-    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        if (is_set(json_object_get(model, absent[i])))
-            return refuse(err, "model", absent[i]);
+    if (is_set(json_object_get(model, "dropout")))
+        return refuse(err, "model", "dropout");
     return true;
+}
+
+/* What marks tokens within a word, and at its end. */
+static bool read_affix(const json_t *model, const char *name, struct text_slice *affix, struct error *err)
+{
+    const json_t *value = json_object_get(model, name);
+    bool plain = true;
+
+    if (!is_set(value))
+        return true;
+    *affix = slice_of(value);
+    for (size_t i = 0; i < affix->size; i++)
+        plain = plain && affix->bytes[i] > ' ' && affix->bytes[i] < 0x7f;
+    if (!affix->size || !plain)
+        return refuse(err, "model", name);
+    return !json_is_true(json_object_get(model, "byte_fallback")) || refuse(err, "model", "byte_fallback with affixes");
 }
 
 /* What stands before the vocabulary is read, in the order of a text's way. */
@@ -252,7 +274,28 @@ static const char *model_type(const json_t *model)
                                                             : "WordPiece";
 }
 
-static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t *root, struct error *err)
+/* The whole piece, or the unknown token. */
+static void fill_wordlevel(struct tokenizer *t, const struct tokenizer_builder *b, const json_t *model)
+{
+    const json_t *unknown = json_object_get(model, "unk_token");
+
+    t->model = MODEL_WORDLEVEL;
+    t->whole_pieces = true;
+    t->bpe.unknown = json_is_string(unknown) ? builder_find(b, slice_of(unknown)) : BPE_NONE;
+}
+
+static bool fill_model(struct tokenizer *t, struct tokenizer_builder *b, const json_t *model, const char *type, struct error *err)
+{
+    if (!strcmp(type, "WordLevel")) {
+        fill_wordlevel(t, b, model);
+        return true;
+    }
+    return !strcmp(type, "BPE")       ? fill_bpe(t, b, model, err)
+           : !strcmp(type, "Unigram") ? fill_unigram(t, b, model, err)
+                                      : fill_wordpiece(t, b, model, err);
+}
+
+static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t *root, const json_t *config, struct error *err)
 {
     const json_t *model = json_object_get(root, "model"), *vocabulary = json_object_get(model, "vocab"),
                  *added = json_object_get(root, "added_tokens");
@@ -262,7 +305,7 @@ static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t 
 
     if (!json_is_object(root))
         return error_set(err, ERROR_TYPE, NULL, "not an object");
-    if (!bpe && strcmp(type, "Unigram") && strcmp(type, "WordPiece"))
+    if (!bpe && strcmp(type, "Unigram") && strcmp(type, "WordPiece") && strcmp(type, "WordLevel"))
         return refuse(err, "model.type", type);
     if (!(strcmp(type, "Unigram") ? json_is_object(vocabulary) : json_is_array(vocabulary)))
         return error_set(err, ERROR_MISSING, NULL, "none of the model's kind") || error_at(err, "model.vocab");
@@ -270,18 +313,21 @@ static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t 
         return false;
     if (!bpe && t->pretokenizer.byte_level)
         return refuse(err, "pre_tokenizer", "ByteLevel before a model other than BPE");
-    if (!greatest_id(vocabulary, added, &ids, err) || !builder_start(b, ids, err) || !add_vocabulary(b, vocabulary, err) ||
-        (bpe && !add_merges(b, t, json_object_get(model, "merges"), err)) || !add_added(b, added, err) ||
-        !builder_finish(b, t, err))
+    if (!greatest_id(vocabulary, added, config, &ids, err) || !builder_start(b, ids, err) ||
+        !add_vocabulary(b, vocabulary, err) ||
+        (bpe && (!read_affix(model, "continuing_subword_prefix", &b->prefix, err) ||
+                 !read_affix(model, "end_of_word_suffix", &b->suffix, err) ||
+                 !add_merges(b, t, json_object_get(model, "merges"), err))) ||
+        !add_added(b, added, err) || !config_add_tokens(b, config, err) || !builder_finish(b, t, err) ||
+        !fill_model(t, b, model, type, err))
         return false;
-    if (!(bpe                        ? fill_bpe(t, b, model, err)
-          : !strcmp(type, "Unigram") ? fill_unigram(t, b, model, err)
-                                     : fill_wordpiece(t, b, model, err)))
-        return false;
-    return steps_read_post_processor(t, json_object_get(root, "post_processor"), err) || error_at(err, "post_processor");
+    if (!steps_read_post_processor(t, json_object_get(root, "post_processor"), err))
+        return error_at(err, "post_processor");
+    config_surround(b, t, config);
+    return true;
 }
 
-struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *err)
+static struct tokenizer *read_with(const char *json, size_t size, const json_t *config, struct error *err)
 {
     json_t *root = json_read(json, size, TOKENIZER_MAX_FILE, err);
 
@@ -290,7 +336,7 @@ struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *er
 
     struct tokenizer *t = calloc(1, sizeof *t);
     struct tokenizer_builder b = { 0 };
-    bool ok = t ? fill(t, &b, root, err) : error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
+    bool ok = t ? fill(t, &b, root, config, err) : error_set(err, ERROR_MEMORY, NULL, "no memory for a tokenizer");
 
     builder_free(&b);
     json_decref(root);
@@ -298,6 +344,34 @@ struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *er
         tokenizer_free(t);
         return NULL;
     }
+    return t;
+}
+
+struct tokenizer *tokenizer_read(const char *json, size_t size, struct error *err)
+{
+    return read_with(json, size, NULL, err);
+}
+
+struct tokenizer *tokenizer_read_folder(const char *folder, struct error *err)
+{
+    char path[4096], config_path[4096];
+    struct buffer text = { 0 };
+    struct tokenizer *t = NULL;
+    json_t *config = NULL;
+
+    if (snprintf(path, sizeof path, "%s/tokenizer.json", folder) >= (int)sizeof path ||
+        snprintf(config_path, sizeof config_path, "%s/tokenizer_config.json", folder) >= (int)sizeof config_path) {
+        error_set(err, ERROR_LIMIT, NULL, "a path of more than %zu bytes", sizeof path - 1);
+        return NULL;
+    }
+
+    bool ok = access(config_path, F_OK) != 0 || (config = json_read_file(config_path, TOKENIZER_MAX_FILE, err));
+
+    ok = ok && file_read(path, TOKENIZER_MAX_FILE, &text, err);
+    if (ok && !(t = read_with((const char *)text.bytes, text.size, config, err)))
+        error_at(err, "%s", path);
+    json_decref(config);
+    buffer_free(&text);
     return t;
 }
 

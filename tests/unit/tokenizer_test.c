@@ -215,7 +215,7 @@ static void what_is_not_offered_is_refused_by_name(void **state)
     (void)state;
     refused("[]", "", "not an object");
     refused("{", "line", "");
-    refused("{\"model\":{\"type\":\"WordLevel\"}}", "model.type", "WordLevel");
+    refused("{\"model\":{\"type\":\"WordTree\"}}", "model.type", "WordTree");
     refused(MODEL("\"dropout\":0.1,", WORDS), "model", "dropout");
     refused(MODEL("\"unk_token\":\"q\",", WORDS), "model.unk_token", "not in the vocabulary");
     refused(MODEL("", "{\"type\":\"UnicodeScripts\"},"), "pre_tokenizer: pretokenizers[0]", "UnicodeScripts");
@@ -248,6 +248,74 @@ static void text_that_is_not_utf8_is_refused(void **state)
     assert_non_null(strstr(err.message, "byte 2"));
     tokens_free(&got);
     tokenizer_free(t);
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* The ids of "a<x>b" with what is put around them. */
+static void check_folder(const char *folder, const char *config, const uint32_t *ids, size_t count)
+{
+    struct tokens got = { 0 };
+    struct error err = { 0 };
+
+    write_file(folder, "tokenizer_config.json", config);
+
+    struct tokenizer *t = tokenizer_read_folder(folder, &err);
+
+    if (!t)
+        fail_msg("%s: %s", err.place, err.message);
+    assert_true(tokenizer_encode(t, "a<x>b", 5, true, &got, NULL));
+    tokenizer_surround(t, &got);
+    assert_int_equal(got.count, count);
+    assert_memory_equal(got.ids, ids, count * sizeof *ids);
+    tokens_free(&got);
+    tokenizer_free(t);
+}
+
+/* The rule of transformers 5 (TokenizersBackend): flags that stand hold in place of the post-processor. */
+static void a_folder_adds_its_configs_tokens_and_ends(void **state)
+{
+    static const uint32_t own[] = { 2, 0, 5, 1 }, both[] = { 2, 0, 5, 1, 3 }, none[] = { 0, 5, 1 };
+    char folder[] = "/tmp/rondo_test_XXXXXX", command[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    write_file(
+        folder, "tokenizer.json",
+        "{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0,\"b\":1,\"<s>\":2,\"</s>\":3,\"?\":4},\"unk_token\":\"?\"},"
+        "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}},"
+        "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[2],\"tokens\":[\"<s>"
+        "\"]}}}}");
+#define ADDED "\"added_tokens_decoder\":{\"5\":{\"content\":\"<x>\",\"special\":true}}"
+    check_folder(folder, "{" ADDED "}", own, 4);
+    check_folder(folder,
+                 "{" ADDED
+                 ",\"add_bos_token\":true,\"add_eos_token\":true,\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"}}",
+                 both, 5);
+    check_folder(folder, "{" ADDED ",\"add_bos_token\":false}", none, 3);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void rules_of_gguf_files_go_by_many_names(void **state)
+{
+    (void)state;
+    assert_true(tokenizer_rule_adds_bos("llama-bpe"));
+    assert_true(tokenizer_rule_adds_bos("tekken"));
+    assert_false(tokenizer_rule_adds_bos("qwen2"));
+    assert_false(tokenizer_rule_adds_bos("llama"));
+    assert_false(tokenizer_rule_adds_bos(""));
 }
 
 static const char *fixture(const char *name, char *path, size_t size)
@@ -350,6 +418,8 @@ int main(void)
         cmocka_unit_test(a_million_letters_in_one_piece_take_no_time),
         cmocka_unit_test(what_is_not_offered_is_refused_by_name),
         cmocka_unit_test(text_that_is_not_utf8_is_refused),
+        cmocka_unit_test(a_folder_adds_its_configs_tokens_and_ends),
+        cmocka_unit_test(rules_of_gguf_files_go_by_many_names),
         cmocka_unit_test(the_engine_has_a_name),
         cmocka_unit_test(tiny_files_load),
         cmocka_unit_test(ids_are_those_of_the_reference),

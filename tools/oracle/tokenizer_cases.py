@@ -129,6 +129,33 @@ def wordpiece_file(**bert):
     return step_case(t)
 
 
+def affixed(pre, decoder, alphabet=(), **affixes):
+    """BPE whose tokens tell by their text where in a word they stand."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", **affixes))
+    t.pre_tokenizer, t.decoder = pre, decoder
+    t.train_from_iterator(odd_texts(3, 300), trainers.BpeTrainer(vocab_size=700 if alphabet else 400, limit_alphabet=600 if alphabet else 90, initial_alphabet=list(alphabet),
+                                                                special_tokens=["<unk>", "<s>", "</s>"], show_progress=False, **affixes))
+    t.add_tokens(ADDED)
+    return step_case(t)
+
+
+def wordlevel_file():
+    t = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    t.normalizer, t.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Digits(True)])
+    t.train_from_iterator(odd_texts(3, 60), trainers.WordLevelTrainer(vocab_size=120, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False))
+    t.add_tokens(ADDED)
+    return step_case(t)
+
+
+def later_steps():
+    p, d = pre_tokenizers, decoders
+    yield affixed(p.Sequence([p.WhitespaceSplit(), p.Punctuation()]), d.BPEDecoder("</w>"), end_of_word_suffix="</w>")
+    yield affixed(p.ByteLevel(add_prefix_space=False), d.ByteLevel(), p.ByteLevel.alphabet(), end_of_word_suffix="</w>")
+    yield affixed(p.Whitespace(), d.WordPiece(prefix="##", cleanup=False), continuing_subword_prefix="##")
+    yield affixed(p.Whitespace(), None, continuing_subword_prefix="@@", end_of_word_suffix="</w>")
+    yield wordlevel_file()
+
+
 def steps(folder):
     n, p, d = normalizers, pre_tokenizers, decoders
     llama = d.Sequence([d.Replace("\u2581", " "), d.ByteFallback(), d.Fuse(), d.Strip(" ", 1, 0)])
@@ -152,6 +179,7 @@ def steps(folder):
         yield case
         if case["path"].endswith("unigram.model"):
             yield unigram_file(processor, folder)
+    yield from later_steps()
 
 
 def main():
@@ -180,4 +208,5 @@ def main():
         f.write("\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
