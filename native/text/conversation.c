@@ -210,6 +210,18 @@ static bool is_assistant(const json_t *message)
     return role && !strcmp(role, "assistant");
 }
 
+/* The last token in the turn up to `end`; a special one, which nothing but white space follows. SIZE_MAX if there is none. */
+static size_t last_token(const struct conversation_format *format, const struct turn *turn, const struct tokens *tokens,
+                         size_t end, bool special)
+{
+    size_t last = SIZE_MAX;
+
+    for (size_t i = 0; i < tokens->count && tokens->ends[i] <= end; i++)
+        if (tokens->ends[i] > turn->start && (!special || tokenizer_is_special(format->tokenizer, tokens->ids[i])))
+            last = i;
+    return last != SIZE_MAX && special && !turn_is_blank(turn, tokens->ends[last], end) ? SIZE_MAX : last;
+}
+
 /* The tokens of a turn with its context, cut behind the turn: its last block, or its last special token. */
 static enum turn_result turn_tokens(const struct conversation_format *format, struct turn *turn, struct tokens *tokens,
                                     struct error *err)
@@ -218,11 +230,11 @@ static enum turn_result turn_tokens(const struct conversation_format *format, st
 
     if (!tokenizer_encode(format->tokenizer, (const char *)turn->text.bytes, turn->text.size, true, tokens, err))
         return TURN_FAULT;
-    for (size_t i = 0; i < tokens->count; i++)
-        if (tokens->ends[i] > turn->start && tokens->ends[i] <= turn->end &&
-            (turn->part_count || tokenizer_is_special(format->tokenizer, tokens->ids[i])))
-            last = i;
-    if (last == SIZE_MAX || (!turn->part_count && !turn_is_blank(turn, tokens->ends[last], turn->end)))
+    if (turn->part_count)
+        last = last_token(format, turn, tokens, turn->end, false);
+    else if ((last = last_token(format, turn, tokens, turn->own_end, true)) == SIZE_MAX)
+        last = last_token(format, turn, tokens, turn->end, true); /* printed behind the messages */
+    if (last == SIZE_MAX)
         return TURN_NO_END;
     tokens->count = last + 1;
     turn->end = tokens->ends[last];
@@ -235,7 +247,7 @@ static bool is_trained(const struct turn *turn, size_t start, size_t end)
     for (size_t i = 0; i < turn->part_count; i++)
         if (start >= turn->parts[i].start && end <= turn->parts[i].end)
             return true;
-    return !turn->part_count && start >= turn->start;
+    return !turn->part_count && (turn->whole ? end > turn->start : start >= turn->start);
 }
 
 static bool turn_example(const struct conversation_format *format, struct turn *turn, uint32_t line, size_t index, float weight,

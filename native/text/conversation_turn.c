@@ -4,20 +4,43 @@
 #include <string.h>
 
 /* What differs from a plain rendering of a row's first messages. */
-enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, WITHOUT_CALLS, WITHOUT_ARGUMENTS, WITHOUT_REASONING };
+enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, OTHER_CALLS, WITHOUT_ARGUMENTS, WITHOUT_REASONING };
 
-/* The last message without its calls, or with calls of no arguments. */
+static const char *const REASONING[] = { "reasoning_content", "thinking", "reasoning" };
+
+static json_t *reasoning_of(const json_t *message)
+{
+    for (size_t i = 0; i < 3; i++)
+        if (json_is_string(json_object_get(message, REASONING[i])))
+            return json_object_get(message, REASONING[i]);
+    return NULL;
+}
+
+/* Under the two names that templates read, as transformers passes it (chat_template_utils.py, 5.24). Takes the message. */
+static json_t *with_reasoning(json_t *message)
+{
+    json_t *reasoning = reasoning_of(message), *named;
+
+    if (!reasoning)
+        return message;
+    named = json_object();
+    json_object_set(named, "thinking", reasoning);
+    json_object_update(named, message);
+    json_object_set(named, "reasoning_content", reasoning);
+    json_decref(message);
+    return named;
+}
+
+/* The last message with calls of another name or of no arguments, or without its reasoning. */
 static json_t *message_changed(const json_t *message, enum variant variant)
 {
     json_t *changed = json_deep_copy(message), *calls = json_object_get(changed, "tool_calls");
 
-    if (variant == WITHOUT_CALLS) {
-        json_object_del(changed, "tool_calls");
-        if (!json_is_string(json_object_get(changed, "content")))
-            json_object_set_new(changed, "content", json_string(""));
-    }
+    for (size_t i = 0; variant == OTHER_CALLS && i < json_array_size(calls); i++)
+        json_object_set_new(json_object_get(json_array_get(calls, i), "function"), "name", json_string("-"));
     if (variant == WITHOUT_REASONING)
-        json_object_del(changed, "reasoning_content");
+        for (size_t i = 0; i < 3; i++)
+            json_object_del(changed, REASONING[i]);
     for (size_t i = 0; variant == WITHOUT_ARGUMENTS && i < json_array_size(calls); i++)
         json_object_set_new(json_object_get(json_array_get(calls, i), "function"), "arguments", json_string("{}"));
     return changed;
@@ -31,10 +54,10 @@ static json_t *context_of(const struct conversation_format *format, const json_t
     if (format->variables)
         json_object_update(context, (json_t *)format->variables);
     for (size_t i = 0; i < count; i++)
-        if (i + 1 == count && variant >= WITHOUT_CALLS)
-            json_array_append_new(messages, message_changed(json_array_get(all, i), variant));
+        if (i + 1 == count && variant >= OTHER_CALLS)
+            json_array_append_new(messages, with_reasoning(message_changed(json_array_get(all, i), variant)));
         else
-            json_array_append(messages, json_array_get(all, i));
+            json_array_append_new(messages, with_reasoning(json_incref(json_array_get(all, i))));
     if (json_array_size(tools) == 0 || variant == WITHOUT_TOOLS)
         json_object_set_new(context, "tools", json_null());
     else
@@ -100,7 +123,17 @@ static enum turn_result check_tools(const struct conversation_format *format, co
     return result;
 }
 
-/* Every call's name, and its arguments if it has any, change what is printed. */
+/* Calls of that name. */
+static size_t named(const json_t *calls, const char *name)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(calls); i++)
+        count += !strcmp(function_name(json_array_get(calls, i)), name);
+    return count;
+}
+
+/* Every call's name is printed as often as it is called, and arguments change what is printed. */
 static enum turn_result check_calls(const struct conversation_format *format, const json_t *row, size_t count,
                                     const struct buffer *text, struct error *why)
 {
@@ -111,13 +144,14 @@ static enum turn_result check_calls(const struct conversation_format *format, co
 
     if (json_array_size(calls) == 0)
         return TURN_OK;
-    if (!render(format, row, count, WITHOUT_CALLS, &bare, why))
+    if (!render(format, row, count, OTHER_CALLS, &bare, why))
         return TURN_RAISED;
     for (size_t i = 0; i < json_array_size(calls); i++) {
         const json_t *call = json_array_get(calls, i), *given = json_object_get(json_object_get(call, "function"), "arguments");
         const char *words = json_string_value(given);
 
-        if (occurrences(text, function_name(call)) <= occurrences(&bare.text, function_name(call)))
+        if (occurrences(text, function_name(call)) <
+            occurrences(&bare.text, function_name(call)) + named(calls, function_name(call)))
             result = TURN_CALLS_NOT_PRINTED;
         arguments |= words ? strcmp(words, "{}") != 0 : json_object_size(given) > 0;
     }
@@ -140,7 +174,7 @@ static enum turn_result check_reasoning(const struct conversation_format *format
     struct template_output bare = { 0 };
     enum turn_result result = TURN_OK;
 
-    if (json_string_length(json_object_get(message, "reasoning_content")) == 0)
+    if (json_string_length(reasoning_of(message)) == 0)
         return TURN_OK;
     if (!render(format, row, count, WITHOUT_REASONING, &bare, why))
         return TURN_RAISED;
@@ -170,40 +204,48 @@ static size_t common(const uint8_t *x, size_t x_size, const uint8_t *y, size_t y
     return size;
 }
 
-/* The generation prompt: what add_generation_prompt adds behind messages [0, count). Their text may differ between the two. */
-static bool generation_prompt(const struct conversation_format *format, const json_t *row, size_t count,
-                              const struct template_output *prompt, size_t *at)
+/* The message's last span that is not empty, or NULL. */
+static const struct template_span *printed_for(size_t index, const struct template_output *full)
 {
-    struct template_output plain = { 0 };
+    for (size_t i = full->message_count; i-- > 0;)
+        if (full->messages[i].message == index && full->messages[i].end > full->messages[i].start)
+            return &full->messages[i];
+    return NULL;
+}
 
-    if (!render(format, row, count, PLAIN, &plain, NULL))
-        return false;
-    if (starts_with(&prompt->text, 0, plain.text.bytes, plain.text.size)) {
-        *at = plain.text.size;
-    } else {
-        size_t end = messages_end(prompt), other = messages_end(&plain);
+/* Bytes of a turn that a generation prompt opens it with; white space before it may differ. 0 if it opens otherwise. */
+static size_t opened_by(const struct buffer *text, const struct template_span *span, const struct buffer *prompt, size_t at)
+{
+    static const char blank[] = " \t\r\n";
+    size_t start = span->start, same;
 
-        *at = end + common(prompt->text.bytes + end, prompt->text.size - end, plain.text.bytes + other, plain.text.size - other);
-    }
-    template_output_free(&plain);
-    return true;
+    while (start < span->end && text->bytes[start] && strchr(blank, text->bytes[start]))
+        start++;
+    while (at < prompt->size && prompt->bytes[at] && strchr(blank, prompt->bytes[at]))
+        at++;
+    same = common(prompt->bytes + at, prompt->size - at, text->bytes + start, span->end - start);
+    return same ? start - span->start + same : 0;
 }
 
 /* By the record of what was printed for the message: its last span that is not empty, from where it leaves the generation
- * prompt. A template that opens a turn otherwise than it asks for one trains what it writes otherwise. */
+ * prompt. That prompt is what follows the last message, or what add_generation_prompt adds. */
 static bool find_by_span(const struct conversation_format *format, const json_t *row, size_t index,
-                         const struct template_output *prompt, const struct template_output *full, struct turn *turn)
+                         const struct template_output *prompt, const struct template_output *full,
+                         const struct template_span *span, struct turn *turn)
 {
-    const struct template_span *span = NULL;
-    size_t at;
+    struct template_output plain = { 0 };
+    size_t opening, other = 0;
 
-    for (size_t i = 0; i < full->message_count; i++)
-        if (full->messages[i].message == index && full->messages[i].end > full->messages[i].start)
-            span = &full->messages[i];
-    if (!span || !generation_prompt(format, row, index, prompt, &at))
+    if (!span)
         return false;
-    turn->start = span->start + common(prompt->text.bytes + at, prompt->text.size - at, full->text.bytes + span->start,
-                                       span->end - span->start);
+    opening = opened_by(&full->text, span, &prompt->text, messages_end(prompt));
+    if (!render(format, row, index, PLAIN, &plain, NULL))
+        return false;
+    if (starts_with(&prompt->text, 0, plain.text.bytes, plain.text.size))
+        other = opened_by(&full->text, span, &prompt->text, plain.text.size);
+    template_output_free(&plain);
+    turn->whole = true;
+    turn->start = span->start + (opening > other ? opening : other);
     turn->end = span->end >= messages_end(full) ? full->text.size : span->end;
     return true;
 }
@@ -244,9 +286,13 @@ static enum turn_result find_turn(const struct conversation_format *format, cons
         template_output_free(&prompt);
         return TURN_RAISED;
     }
+
+    const struct template_span *span = printed_for(index, &full);
+
     if (!find_by_blocks(index, &full, turn) && !find_by_prompt(&prompt, &full, turn) &&
-        !find_by_span(format, row, index, &prompt, &full, turn))
+        !find_by_span(format, row, index, &prompt, &full, span, turn))
         result = TURN_NO_PLACE;
+    turn->own_end = span && span->end > turn->start ? span->end : turn->end;
     turn->text = full.text;
     full.text = (struct buffer){ 0 };
     template_output_free(&prompt);

@@ -12,6 +12,8 @@
 struct turn {
     struct buffer text;
     size_t start, end;           /* bytes that the turn is; what follows the end token is still in it */
+    bool whole;                  /* a token across the start is the turn's: the opening was found by comparing bytes */
+    size_t own_end;              /* what is printed behind it is not of the message itself */
     struct template_span *parts; /* the template's generation blocks in it, in order: these alone are trained; or none */
     size_t part_count;
 };

@@ -133,6 +133,48 @@ static void published_templates_render_as_jinja_renders_them(void **state)
     assert_true(right >= 200);
 }
 
+/* template_random.json: random conversations as transformers renders them (tools/oracle/template_random.py). */
+static void random_conversations_render_as_transformers_renders_them(void **state)
+{
+    static const struct template_options options = { .year = 2026, .month = 1, .day = 1, .literal = true };
+    struct error err = { 0 };
+    json_t *cases = json_read_file(RONDO_SOURCE "/tests/golden/text/template_random.json", 1 << 20, &err);
+    char path[700];
+    unsigned wrong = 0;
+
+    (void)state;
+    assert_true(json_array_size(cases) >= 40);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *item = json_array_get(cases, i), *want = json_array_get(item, 2);
+        const char *name = json_string_value(json_array_get(item, 0));
+        struct template_output out = { 0 };
+        struct buffer source = { 0 };
+        unsigned char digest[16];
+        char hex[33];
+
+        if (!file_read(fixture("templates", name, path, sizeof path), 1 << 20, &source, &err)) {
+            buffer_free(&source);
+            json_decref(cases);
+            skip();
+        }
+
+        struct template *t = template_new(buffer_text(&source), source.size, &err);
+        bool ok = t && template_render(t, json_array_get(item, 1), &options, &out, &err);
+
+        crypto_generichash(digest, sizeof digest, out.text.bytes, out.text.size, NULL, 0);
+        sodium_bin2hex(hex, sizeof hex, digest, sizeof digest);
+        if (ok != json_is_string(want) || (ok && strcmp(hex, json_string_value(want)) != 0)) {
+            wrong++;
+            print_message("%s, case %zu\n", name, i);
+        }
+        template_output_free(&out);
+        template_free(t);
+        buffer_free(&source);
+    }
+    json_decref(cases);
+    assert_int_equal(wrong, 0);
+}
+
 static json_t *parse(const char *text)
 {
     struct error err = { 0 };
@@ -273,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case_prints_what_jinja_prints),
         cmocka_unit_test(published_templates_render_as_jinja_renders_them),
+        cmocka_unit_test(random_conversations_render_as_transformers_renders_them),
         cmocka_unit_test(arguments_stay_as_they_were_written),
         cmocka_unit_test(spans_tell_whose_text_it_is),
         cmocka_unit_test(a_raise_reaches_the_caller_with_its_message),

