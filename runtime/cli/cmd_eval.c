@@ -3,6 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/role/archive.h"
+#include "runtime/role/dataset.h"
 #include "runtime/role/sponsor.h"
 
 static void told(void *context, json_t *progress)
@@ -51,7 +52,7 @@ static json_t *evaluate(struct invocation *in, struct archive *a, const struct m
         return NULL;
     }
     if (!cid_parse(outer, &state, err) || (!block_has(&a->auditor.blocks, state) && !archive_gather(a, state, true, err)) ||
-        !sponsor_put_rows(&a->auditor.blocks, m->data, &rows_id, &rows, err))
+        !dataset_put_rows(&a->auditor.blocks, m->data, &rows_id, &rows, err))
         return NULL;
     return archive_job(a,
                        json_pack("{s:s, s:s, s:[s], s:I}", "job", "evaluate", "outer", outer, "shards", cid_text(rows_id, cid),

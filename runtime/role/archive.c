@@ -1,4 +1,5 @@
 #include "runtime/role/archive.h"
+#include "runtime/role/dataset.h"
 #include "runtime/role/sponsor.h"
 
 #include <dirent.h>
@@ -383,7 +384,7 @@ json_t *archive_evaluate(struct archive *a, const json_t *eval, const char *oute
 
     if (!path)
         error_set(err, ERROR_MISSING, "eval = { data = \"held_out.jsonl\" }", "it names no data");
-    if (!path || !sponsor_put_rows(&a->auditor.blocks, path, &id, &rows, err)) {
+    if (!path || !dataset_put_rows(&a->auditor.blocks, path, &id, &rows, err)) {
         error_at(err, "network.eval");
         return NULL;
     }

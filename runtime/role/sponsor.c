@@ -11,9 +11,9 @@
 
 #include "native/base/file.h"
 #include "native/base/hex.h"
-#include "native/text/rows.h"
 #include "runtime/doc/canonical.h"
 #include "runtime/role/course.h"
+#include "runtime/role/dataset.h"
 #include "runtime/script/host.h"
 #include "runtime/store/object.h"
 
@@ -304,98 +304,6 @@ static bool put_template(const struct sponsor_setting *setting, json_t *draft, s
     return ok || error_at(err, "chat_template");
 }
 
-/* --- data ----------------------------------------------------------------------------------------------------------------- */
-
-/* A row's shard follows from its bytes: rows that are added later move no other. */
-static bool add_rows(const char *path, struct buffer *shards, uint64_t *counts, uint32_t count, struct error *err)
-{
-    struct rows rows = { 0 };
-    char found[4096];
-    bool ok = rows_open(&rows, sponsor_find(path, found), err);
-
-    for (size_t i = 0; ok && i < rows.count; i++) {
-        const char *line = rows.bytes + rows.rows[i].offset;
-        struct hash hash = hash_typed("rondo/row", line, rows.rows[i].size);
-        uint32_t at;
-
-        memcpy(&at, hash.bytes, sizeof at);
-        at %= count;
-        buffer_add(&shards[at], line, rows.rows[i].size);
-        buffer_add_u8(&shards[at], '\n');
-        counts[at]++;
-    }
-    rows_free(&rows);
-    return ok;
-}
-
-static bool put_shards(const struct sponsor_setting *setting, struct buffer *shards, const uint64_t *counts, uint32_t count,
-                       json_t *dataset, struct error *err)
-{
-    json_t *list = json_array(), *manifest;
-    uint64_t rows = 0;
-    bool ok = true;
-
-    for (uint32_t i = 0; ok && i < count; i++) {
-        struct hash id;
-        char cid[CID_TEXT];
-
-        rows += counts[i];
-        if (counts[i] == 0)
-            ok = error_set(err, ERROR_RANGE, "use fewer shards", "shard %u of %u holds no row", i, count);
-        ok = ok && object_put(setting->blocks, SHARD_MEDIA, shards[i].bytes, shards[i].size, &id, err);
-        if (ok)
-            json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "object", cid_text(id, cid), "rows", (json_int_t)counts[i],
-                                                  "size", (json_int_t)shards[i].size));
-    }
-    manifest = json_pack("{s:I, s:O, s:i}", "rows", (json_int_t)rows, "shards", list, "version", 1);
-    ok = ok && put_json(setting, manifest, dataset, "manifest", err);
-    json_decref(manifest);
-    json_decref(list);
-    return ok;
-}
-
-static bool put_dataset(const struct sponsor_setting *setting, json_t *draft, struct error *err)
-{
-    json_t *dataset = json_object_get(draft, "dataset"), *files = json_object_get(dataset, "files"), *file;
-    int64_t count = document_integer(dataset, "shards");
-    size_t index;
-    bool ok = true;
-
-    if (!files)
-        return true;
-    if (count < 1 || count > 65536) {
-        error_set(err, ERROR_RANGE, NULL, "%lld is not between 1 and 65536", (long long)count);
-        return error_at(err, "dataset.shards");
-    }
-    struct buffer *shards = calloc((size_t)count, sizeof *shards);
-    uint64_t *counts = calloc((size_t)count, sizeof *counts);
-
-    json_array_foreach(files, index, file)
-    {
-        ok = ok && (json_is_string(file) ? add_rows(json_string_value(file), shards, counts, (uint32_t)count, err)
-                                         : error_set(err, ERROR_TYPE, NULL, "files[%zu] is no path", index));
-    }
-    ok = ok && put_shards(setting, shards, counts, (uint32_t)count, dataset, err);
-    for (int64_t i = 0; i < count; i++)
-        buffer_free(&shards[i]);
-    free(shards);
-    free(counts);
-    json_object_del(dataset, "files");
-    return ok || error_at(err, "dataset");
-}
-
-bool sponsor_put_rows(const struct block_store *blocks, const char *path, struct hash *id, uint64_t *rows, struct error *err)
-{
-    struct sponsor_setting setting = { .blocks = blocks };
-    struct buffer shard = { 0 };
-
-    *rows = 0;
-    bool ok = add_rows(path, &shard, rows, 1, err) && object_put(setting.blocks, SHARD_MEDIA, shard.bytes, shard.size, id, err);
-
-    buffer_free(&shard);
-    return ok;
-}
-
 /* --- the document ---------------------------------------------------------------------------------------------------------- */
 
 static json_t *object_in(json_t *draft, const char *name)
@@ -433,7 +341,7 @@ bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, stru
 {
     fill_identity(setting, draft);
     if (!put_scripts(setting, draft, err) || !put_model(setting, draft, err) || !put_template(setting, draft, err) ||
-        !put_dataset(setting, draft, err))
+        !dataset_put(setting->blocks, json_object_get(draft, "dataset"), err))
         return false;
     run_spec_complete(draft);
     return run_spec_check(draft, err) &&

@@ -3,7 +3,7 @@
  *     run file ── { spec, network } ──> draft ── names -> CIDs, keys, fallbacks ──> run document ── escrows on the ledger
  *
  * In a draft a script is a name ("chat_sft": found in the scripts folder) or a path, `base_model` a folder or a .gguf file,
- * `chat_template` "model" or a file, `dataset.files` a list of JSONL files. What those scripts import is found by name and pinned in
+ * `chat_template` "model" or a file, `dataset` names JSONL files (dataset.h). What those scripts import is found by name and pinned in
  * `imports`.
  */
 #ifndef RONDO_ROLE_SPONSOR_H
@@ -31,9 +31,6 @@ json_t *sponsor_read_run_file(const char *path, const char *scripts, struct erro
 
 /* Puts everything the draft names into the store and makes the signed run document. `draft` is changed. */
 bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, struct document *run, struct error *err);
-
-/* A JSONL file as one object for evaluation: its CID as a shard's. */
-bool sponsor_put_rows(const struct block_store *blocks, const char *path, struct hash *id, uint64_t *rows, struct error *err);
 
 /* Creates the escrow of every round and waits until all are final. Blocking: runs a loop of its own. Escrows that exist already are left
  * alone, so it may be repeated. `journal` keeps each transaction before it is sent. `plain`: plain HTTP to another machine. */
