@@ -48,8 +48,10 @@ local function declare(state, file, axes, sizes, info)
   return record
 end
 
-local function targeted(lora, name)
-  if #lora.targets == 0 then return name ~= "lm_head" and not string.find(name, "embed", 1, true) end
+-- Unless the run names targets: every matrix but those at both ends, the embedding's and the head's.
+local function targeted(state, name)
+  local lora, same = state.lora, state.all[state.scope .. name .. ".weight"]
+  if #lora.targets == 0 then return name ~= "lm_head" and same.made.kind ~= "table" and not string.find(name, "embed", 1, true) end
   for _, t in ipairs(lora.targets) do
     if name == t or string.sub(name, -#t - 1) == "." .. t then return true end
   end
@@ -86,7 +88,7 @@ end
 
 function W.linear(w, x, name, shape, o)
   local state, r = state_of(w, "linear"), need(x, "linear")
-  o = R.options(o, "bias expert init", "linear")
+  o = R.options(o, "bias expert init transposed", "linear")
   if type(name) ~= "string" or type(shape) ~= "string" then raise("linear takes a tensor, a name and \"in -> out\"") end
   local from, to = string.match(shape, "^%s*(.-)%s*%->%s*(.-)%s*$")
   if not from then raise("linear: %q is not \"in -> out\"", shape) end
@@ -102,11 +104,12 @@ function W.linear(w, x, name, shape, o)
     back[stored[i]] = inside[a] and a or nil
     sizes[stored[i]] = size_of(a)
   end
-  local axes = R.copy(stored)
-  for _, a in ipairs(inp) do axes[#axes + 1] = a end
+  local axes = R.copy(o.transposed and inp or stored) -- transposed: the file has the input's axes first
+  for _, a in ipairs(o.transposed and stored or inp) do axes[#axes + 1] = a end
   local _, out_text = listed(stored, sizes)
   local _, inp_text = listed(inp, sizes)
-  local info = { kind = "matrix", module = state.scope .. name, out = out_text, inp = inp_text, leading = #out, init = o.init, default = deviation }
+  local info = { kind = "matrix", module = state.scope .. name, out = out_text, inp = inp_text, leading = o.transposed and 0 or #out, init = o.init,
+    default = deviation }
   local file = state.scope .. name .. ".weight"
   local _, y
   local over = R.axis_words(inp)
@@ -122,7 +125,7 @@ function W.linear(w, x, name, shape, o)
   else
     local weight = declare(state, file, axes, sizes, info)
     _, y = node("dot", { r, weight, axes = over }, r.grad or weight.grad)
-    if state.lora and targeted(state.lora, name) then y = adapted(state, y, r, name, inp, stored, sizes, info) end
+    if state.lora and targeted(state, name) then y = adapted(state, y, r, name, inp, stored, sizes, info) end
   end
   if o.bias then
     local bias = declare(state, state.scope .. name .. ".bias", stored, sizes, { kind = "vector", default = "zeros" })

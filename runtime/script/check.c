@@ -13,7 +13,8 @@ static const char small_config[] =
     "\"model_type\":\"gemma3_text\",\"query_pre_attn_scalar\":4,\"sliding_window\":4,\"num_experts\":4,\"num_experts_per_tok\":2,"
     "\"moe_intermediate_size\":8,\"norm_topk_prob\":true,\"decoder_sparse_step\":1,\"image_size\":4,\"patch_size\":2,\"num_"
     "labels\":5,"
-    "\"layer_norm_eps\":1e-12,\"patch\":2,\"horizon\":5,\"quantiles\":3}";
+    "\"layer_norm_eps\":1e-12,\"patch\":2,\"horizon\":5,\"quantiles\":3,\"n_embd\":16,\"n_head\":4,\"n_layer\":2,\"n_positions\":"
+    "64}";
 static const char small_sizes[] = "{\"height\":4,\"width\":4}";
 
 /* One matrix, one vector and the two factors of an adapter. */
