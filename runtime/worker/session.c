@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/kernel/pool.h"
 #include "runtime/store/object.h"
@@ -145,6 +146,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->blocks = *blocks;
     s->pool = pool;
     s->arenas = SESSION_ARENAS;
+    s->memory = (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * 3 * (uint64_t)sysconf(_SC_PAGESIZE);
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
@@ -274,6 +276,21 @@ static uint8_t *stored_types(const struct session *s, const struct graph *g)
     return stored;
 }
 
+static uint64_t bound_bytes(const struct graph *g, const uint8_t *stored)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < g->bound_count; i++) {
+        const struct graph_node *n = &g->nodes[g->bound[i]];
+        uint64_t values;
+        size_t bytes = 0;
+
+        if (tensor_measure((enum tensor_type)stored[i], 1, &n->values, SIZE_MAX, &values, &bytes, NULL))
+            total += bytes;
+    }
+    return total;
+}
+
 /* Outputs `p.X` and `s.X.Y` take the place of the inputs they update. */
 static struct executor *make_executor(struct session *s, const struct graph *g, const uint8_t *stored, const struct cache *cache,
                                       struct error *err)
@@ -297,8 +314,10 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
             aliases[count++] = (struct executor_alias){ i, place };
     }
 
+    uint64_t bound = bound_bytes(g, stored);
     struct executor *ex = executor_new(g,
                                        &(struct executor_options){ .pool = s->pool,
+                                                                   .memory = bound < s->memory ? s->memory - bound : 1,
                                                                    .aliases = aliases,
                                                                    .alias_count = count,
                                                                    .finite = finite,
@@ -308,6 +327,10 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
                                        err);
 
     free(aliases);
+    if (!ex && err->code == ERROR_LIMIT) { /* of this machine: it says nothing about the work */
+        err->code = ERROR_MEMORY;
+        error_at(err, "memory beside %llu bytes of weights and state", (unsigned long long)bound);
+    }
     return ex;
 }
 

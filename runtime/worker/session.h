@@ -90,6 +90,7 @@ struct session {
     size_t step_count;
     uint64_t serial; /* of the last step made */
     uint64_t arenas; /* SESSION_ARENAS */
+    uint64_t memory; /* bytes for one step: weights, state and arena; three quarters of this machine's */
 };
 
 enum session_role { SESSION_MODEL, SESSION_OBJECTIVE, SESSION_INNER, SESSION_OUTER, SESSION_SCHEDULE };
@@ -102,7 +103,8 @@ void session_free(struct session *s);
 /* The shard's examples, read from its object once. Borrowed. */
 const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err);
 
-/* The executor for this shape; made at the first call. Borrowed until the next call, which may forget it: `serial` tells. */
+/* The executor for this shape; made at the first call. What would need more than `memory` is computed again instead of kept; error
+ * memory, with both numbers, where that is not enough. Borrowed until the next call, which may forget it: `serial` tells. */
 const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err);
 

@@ -69,6 +69,36 @@ static void forgetting_executors_changes_no_bit(void **state)
     pool_free(pool);
 }
 
+/* Memory halved until it is too little: the last that suffices made the same bytes, and the refusal names need and limit. */
+static void a_limit_of_memory_changes_no_bit_and_is_refused_with_both_numbers(void **state)
+{
+    json_t *first = train(f.session, context, f.shards), *job = json_pack("{s:O, s:O}", "context", context, "shards", f.shards);
+    struct error err = { 0 };
+    struct pool *pool;
+    uint64_t most = UINT64_C(1) << 30;
+    json_t *again;
+
+    (void)state;
+    for (;;) {
+        struct session *other = fixture_session(&f, 1, &pool);
+
+        other->memory = most;
+        again = job_train(other, job, NULL, &err);
+        session_free(other);
+        pool_free(pool);
+        if (!again)
+            break;
+        assert_true(json_equal(first, again));
+        json_decref(again);
+        most -= most / 4;
+    }
+    assert_int_equal(err.code, ERROR_MEMORY);
+    assert_non_null(strstr(err.message, "the graph needs"));
+    assert_non_null(strstr(err.message, "the limit is"));
+    json_decref(first);
+    json_decref(job);
+}
+
 static void another_seed_or_round_gives_other_bytes(void **state)
 {
     json_t *other_seed = fixture_context(&f, 1, 'b'), *other_round = fixture_context(&f, 2, 'a');
@@ -394,6 +424,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bits_come_out_at_any_number_of_threads),
         cmocka_unit_test(forgetting_executors_changes_no_bit),
+        cmocka_unit_test(a_limit_of_memory_changes_no_bit_and_is_refused_with_both_numbers),
         cmocka_unit_test(another_seed_or_round_gives_other_bytes),
         cmocka_unit_test(a_replay_finds_the_first_leaf_that_differs),
         cmocka_unit_test(other_data_shows_in_the_first_batch),
