@@ -108,10 +108,75 @@ void convert_to_f32(enum tensor_type type, const void *stored, uint64_t count, f
     }
 }
 
+/* The value of largest magnitude, the first of several. */
+static float extreme(const float *values)
+{
+    float best = values[0];
+
+    for (unsigned j = 1; j < 32; j++)
+        if (f32_abs(values[j]) > f32_abs(best))
+            best = values[j];
+    return best;
+}
+
+static void store_half(float value, uint8_t *at)
+{
+    const uint16_t bits = f16_from_f32(value);
+
+    at[0] = (uint8_t)bits;
+    at[1] = (uint8_t)(bits >> 8);
+}
+
+/* 1 / d; 0 where that is no number to multiply by. */
+static float inverse(float d)
+{
+    const float one = d == 0 ? 0 : 1 / d;
+
+    return f32_is_finite(one) ? one : 0;
+}
+
+/* Halves away from zero. */
+static void write_q8_0(const float *values, uint64_t count, uint8_t *at)
+{
+    for (uint64_t i = 0; i < count; i += 32, at += 34) {
+        const float d = f32_abs(extreme(values + i)) / 127, one = inverse(d);
+
+        store_half(d, at);
+        for (unsigned j = 0; j < 32; j++) {
+            const float x = values[i + j] * one, size = f32_abs(x), whole = (float)(int)size;
+            const int q = (int)whole + (size - whole >= 0.5f);
+
+            at[2 + j] = (uint8_t)(x < 0 ? -q : q);
+        }
+    }
+}
+
+static unsigned q4_code(float x, float one)
+{
+    const int q = (int)(x * one + 8.5f);
+
+    return (unsigned)(q > 15 ? 15 : q);
+}
+
+static void write_q4_0(const float *values, uint64_t count, uint8_t *at)
+{
+    for (uint64_t i = 0; i < count; i += 32, at += 18) {
+        const float d = extreme(values + i) / -8, one = inverse(d);
+
+        store_half(d, at);
+        for (unsigned j = 0; j < 16; j++)
+            at[2 + j] = (uint8_t)(q4_code(values[i + j], one) | q4_code(values[i + 16 + j], one) << 4);
+    }
+}
+
 bool convert_from_f32(enum tensor_type type, const float *values, uint64_t count, void *stored)
 {
     uint8_t *at = stored;
 
+    if (type == TENSOR_Q8_0 || type == TENSOR_Q4_0) {
+        (type == TENSOR_Q8_0 ? write_q8_0 : write_q4_0)(values, count, stored);
+        return true;
+    }
     if (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16)
         return false;
     for (uint64_t i = 0; i < count; i++) {

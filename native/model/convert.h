@@ -20,7 +20,9 @@
 /* `count` values (a multiple of the type's block) from `stored` to `out`. Any alignment. */
 void convert_to_f32(enum tensor_type type, const void *stored, uint64_t count, float *out);
 
-/* To f32, f16 or bf16, rounded to nearest even. False for other types. */
+/* To f32, f16 or bf16, rounded to nearest even, or finite values by blocks to q8_0 (scale: the largest magnitude / 127; codes: halves away
+ * from zero) or q4_0 (scale: the value of largest magnitude / -8; codes: cut after adding 8.5), with the bits of ggml's functions. False for
+ * other types. */
 bool convert_from_f32(enum tensor_type type, const float *values, uint64_t count, void *stored);
 
 #endif

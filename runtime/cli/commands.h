@@ -19,6 +19,7 @@ extern const struct command command_ledger;
 extern const struct command command_local;
 extern const struct command command_lua;
 extern const struct command command_model_inspect;
+extern const struct command command_model_merge;
 extern const struct command command_replay;
 extern const struct command command_run_check;
 extern const struct command command_run_create;

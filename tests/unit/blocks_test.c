@@ -65,9 +65,36 @@ static void blocks_at_odd_addresses_give_the_same(void **state)
     }
 }
 
+static void quantised_values_have_the_bytes_of_the_reference(void **state)
+{
+    static const char *const names[] = { "made.Q8_0", "made.Q4_0" };
+    struct error err = { 0 };
+    struct gguf file;
+    (void)state;
+
+    if (!gguf_open(&file, GOLDEN, &err))
+        fail_msg("%s: %s", err.place, err.message);
+    const struct tensor *made = gguf_tensor(&file, "made");
+
+    assert_non_null(made);
+    assert_int_equal(made->size, VALUES * sizeof(float));
+    for (unsigned i = 0; i < 2; i++) {
+        const struct tensor *want = gguf_tensor(&file, names[i]);
+        float values[VALUES];
+        uint8_t got[VALUES * 2];
+
+        memcpy(values, made->data, sizeof values);
+        assert_non_null(want);
+        assert_true(convert_from_f32(want->type, values, VALUES, got));
+        assert_memory_equal(got, want->data, want->size);
+    }
+    gguf_close(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantised_values_have_the_bytes_of_the_reference),
         cmocka_unit_test(every_type_has_the_bits_of_the_reference),
         cmocka_unit_test(blocks_at_odd_addresses_give_the_same),
     };

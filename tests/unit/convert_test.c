@@ -92,7 +92,7 @@ static void what_is_written_is_read_again(void **state)
         convert_to_f32(types[i], stored, 4, out);
         assert_memory_equal(out, values, sizeof values);
     }
-    assert_false(convert_from_f32(TENSOR_Q8_0, values, 4, stored));
+    assert_false(convert_from_f32(TENSOR_Q4_1, values, 4, stored));
 }
 
 int main(void)

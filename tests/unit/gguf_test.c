@@ -11,8 +11,10 @@
 
 #include "native/base/buffer.h"
 #include "native/base/file.h"
+#include "native/model/adapter.h"
 #include "native/model/convert.h"
 #include "native/model/gguf.h"
+#include "native/model/merge.h"
 #include "native/model/source.h"
 
 /* A writer of GGUF files, as small as the tests need ------------------------------------------------------------------------ */
@@ -455,9 +457,65 @@ static void the_pocket_folder_opens_with_tokenizer_and_template(void **state)
     assert_int_equal(err.code, ERROR_MISSING);
 }
 
+/* An adapter of rank 1 whose product is its row number in every column, of the module `module`. */
+static void write_adapter(const char *folder, const char *module)
+{
+    float a[8], b[8];
+    char names[2][80];
+    struct tensor t[2] = {
+        { .name = names[0], .type = TENSOR_F32, .rank = 2, .dims = { 1, 8 }, .data = a, .size = sizeof a },
+        { .name = names[1], .type = TENSOR_F32, .rank = 2, .dims = { 8, 1 }, .data = b, .size = sizeof b },
+    };
+
+    for (int i = 0; i < 8; i++) {
+        a[i] = 1;
+        b[i] = (float)i;
+    }
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof names[i], "%s.lora_%c", module, 'A' + i);
+    assert_true(adapter_write(folder, &(struct adapter){ .rank = 1, .alpha = 2, .tensors = t, .count = 2 }, NULL));
+}
+
+static void an_adapter_is_merged_into_the_rows_that_it_belongs_to(void **state)
+{
+    static const float embedding[] = { 0, 1, 2, 3 }, q[] = { 0, 4, 5, 9, 12, 16, 17, 21 };
+    char folder[] = "/tmp/rondo_test_XXXXXX", base[64], adapter[64], out[64], command[64];
+    struct error err = { 0 };
+    (void)state;
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(base, sizeof base, "%s/m.gguf", folder);
+    snprintf(adapter, sizeof adapter, "%s/adapter", folder);
+    snprintf(out, sizeof out, "%s/merged.gguf", folder);
+    write_llama(base);
+    write_adapter(adapter, "model.layers.0.self_attn.q_proj");
+    assert_true(merge_write(base, adapter, out, TENSOR_Q4_0, &err));
+    struct model_source *model = model_open(out, &err);
+
+    assert_non_null(model);
+    assert_int_equal(model_find(model, "model.layers.0.self_attn.q_proj.weight")->type, TENSOR_F16); /* rows of 8 make no block */
+    check_rows(model, "model.embed_tokens.weight", embedding, 4);
+    check_rows(model, "model.layers.0.self_attn.q_proj.weight", q, 8);
+    assert_string_equal(model_chat_template(model), "{{ messages }}");
+    model_close(model);
+    assert_false(merge_write(base, adapter, out, TENSOR_BF16, &err));
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+    assert_false(merge_write(base, adapter, folder, TENSOR_F16, &err));
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+    write_adapter(adapter, "model.layers.0.self_attn.k_proj");
+    assert_false(merge_write(base, adapter, out, TENSOR_F16, &err));
+    assert_int_equal(err.code, ERROR_SHAPE);
+    write_adapter(adapter, "model.layers.7.mlp.up_proj");
+    assert_false(merge_write(base, adapter, out, TENSOR_F16, &err));
+    assert_int_equal(err.code, ERROR_UNKNOWN);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_adapter_is_merged_into_the_rows_that_it_belongs_to),
         cmocka_unit_test(values_of_all_kinds_are_read),
         cmocka_unit_test(tensors_have_their_slowest_dimension_first),
         cmocka_unit_test(lying_tensors_are_refused),

@@ -4,7 +4,7 @@
     build/oracle/bin/python tools/oracle/gguf_blocks.py tests/golden/gguf_blocks.gguf
 
 The file holds, for each type, a tensor `TYPE` of 2 x 256 values (random bytes under random seed 5, scales that are finite) and
-the same values as F32 under the name `TYPE.values`. tests/unit/blocks_test.c compares bit by bit.
+the same values as F32 under the name `TYPE.values`; also values `made` and what the package's quantisers make of them. tests/unit/blocks_test.c compares bit by bit.
 """
 
 import sys
@@ -12,7 +12,7 @@ import sys
 import gguf
 import numpy as np
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType as Type
-from gguf.quants import dequantize
+from gguf.quants import dequantize, quantize
 
 # Where the f16 numbers of a block stand.
 HALVES = {
@@ -46,6 +46,11 @@ def main(path):
         assert values.shape == (ROWS, WIDTH) and np.isfinite(values).all()
         writer.add_tensor(name, raw, raw_dtype=kind)
         writer.add_tensor(name + ".values", values.astype(np.float32))
+    made = (random.standard_normal((ROWS, WIDTH)) * 10.0 ** random.integers(-3, 2, (ROWS, 1))).astype(np.float32)
+    made[0, :32] = 0
+    writer.add_tensor("made", made)
+    for kind in (Type.Q8_0, Type.Q4_0):
+        writer.add_tensor("made." + kind.name, quantize(made, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

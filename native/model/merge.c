@@ -1,0 +1,350 @@
+#include "native/model/merge.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/buffer.h"
+#include "native/base/file.h"
+#include "native/model/adapter.h"
+#include "native/model/config.h"
+#include "native/model/convert.h"
+#include "native/model/gguf.h"
+#include "native/model/safetensors.h"
+#include "native/model/source.h"
+#include "native/numerics/f32.h"
+
+struct merge {
+    struct model_source *model;
+    struct safetensors adapter;
+    unsigned rank;
+    float scale;
+    enum tensor_type type;
+    size_t used; /* tensors of the adapter that found their weight */
+};
+
+/* The weights, one by one ------------------------------------------------------------------------------------------------ */
+
+/* The adapter's tensor A or B for "X.weight"; NULL when there is none. */
+static const struct tensor *part_of(const struct merge *m, const char *weight, char part)
+{
+    const size_t length = strlen(weight);
+    char name[1024];
+
+    if (length < 8 || strcmp(weight + length - 7, ".weight") != 0)
+        return NULL;
+    snprintf(name, sizeof name, "base_model.model.%.*s.lora_%c.weight", (int)length - 7, weight, part);
+    for (size_t i = 0; i < m->adapter.count; i++)
+        if (strcmp(m->adapter.tensors[i].name, name) == 0)
+            return &m->adapter.tensors[i];
+    return NULL;
+}
+
+static float *values_of(const struct tensor *t, struct error *err)
+{
+    const uint64_t count = tensor_values(t);
+    float *values = malloc((count + 1) * sizeof *values);
+
+    if (!values) {
+        error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
+        return NULL;
+    }
+    convert_to_f32(t->type, t->data, count, values);
+    for (uint64_t i = 0; i < count; i++)
+        if (!f32_is_finite(values[i])) {
+            error_set(err, ERROR_NON_FINITE, "fetch the adapter again", "%s has a value that is not finite", t->name);
+            free(values);
+            return NULL;
+        }
+    return values;
+}
+
+/* weight [out, in] gains scale * b [out, rank] a [rank, in]; `sum` has room for a row. */
+static void add_product(const struct merge *m, float *weight, const float *b, const float *a, uint64_t out, uint64_t in,
+                        float *sum)
+{
+    for (uint64_t o = 0; o < out; o++) {
+        memset(sum, 0, in * sizeof *sum);
+        for (unsigned k = 0; k < m->rank; k++)
+            for (uint64_t i = 0; i < in; i++)
+                sum[i] += b[o * m->rank + k] * a[k * in + i];
+        for (uint64_t i = 0; i < in; i++)
+            weight[o * in + i] += m->scale * sum[i];
+    }
+}
+
+static bool add_adapter(struct merge *m, const struct tensor *t, float *weight, struct error *err)
+{
+    const struct tensor *a = part_of(m, t->name, 'A'), *b = part_of(m, t->name, 'B');
+
+    if (!a && !b)
+        return true;
+    if (!a || !b)
+        return error_set(err, ERROR_MISSING, NULL, "%s: the adapter has only one of lora_A and lora_B", t->name);
+    if (t->rank != 2 || a->rank != 2 || b->rank != 2 || a->dims[0] != m->rank || b->dims[1] != m->rank ||
+        a->dims[1] != t->dims[1] || b->dims[0] != t->dims[0])
+        return error_set(err, ERROR_SHAPE, "the adapter belongs to another model", "%s: the adapter's shape does not fit",
+                         t->name);
+    float *low = values_of(a, err), *high = low ? values_of(b, err) : NULL, *sum = malloc((t->dims[1] + 1) * sizeof *sum);
+    const bool ok = high && (sum || error_set(err, ERROR_MEMORY, NULL, "no memory for a row"));
+
+    if (ok)
+        add_product(m, weight, high, low, t->dims[0], t->dims[1], sum);
+    m->used += 2;
+    free(low);
+    free(high);
+    free(sum);
+    return ok;
+}
+
+/* The merged values of a weight; the caller frees them. */
+static float *merged(struct merge *m, const struct tensor *t, struct error *err)
+{
+    float *weight = malloc((tensor_values(t) + 1) * sizeof *weight);
+
+    if (!weight) {
+        error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
+        return NULL;
+    }
+    if (model_read_tensor(m->model, t->name, weight, err) && add_adapter(m, t, weight, err))
+        return weight;
+    free(weight);
+    return NULL;
+}
+
+/* Every tensor of the adapter must have found its weight. */
+static bool all_used(const struct merge *m, struct error *err)
+{
+    for (size_t i = 0; m->used != m->adapter.count && i < m->adapter.count; i++) {
+        const char *name = m->adapter.tensors[i].name;
+        bool found = false;
+
+        for (size_t j = 0; !found && j < model_tensor_count(m->model); j++) {
+            const char *weight = model_tensor(m->model, j)->name;
+
+            found = part_of(m, weight, 'A') == &m->adapter.tensors[i] || part_of(m, weight, 'B') == &m->adapter.tensors[i];
+        }
+        if (!found)
+            return error_set(err, ERROR_UNKNOWN, "the adapter belongs to another model", "%s: the model has no such module",
+                             name);
+    }
+    return true;
+}
+
+/* A new stored copy of the values; NULL with `err`. */
+static bool store(enum tensor_type type, const struct tensor *shape, const float *values, struct tensor *out, struct error *err)
+{
+    if (!tensor_new(out, shape->name, type, shape->rank, shape->dims, SIZE_MAX / 2, err))
+        return false;
+    return convert_from_f32(type, values, tensor_values(shape), out->data) ||
+           error_set(err, ERROR_UNSUPPORTED, NULL, "weights are not written as %s", tensor_type_name(type));
+}
+
+/* Folders ---------------------------------------------------------------------------------------------------------------- */
+
+static bool copy_beside(const char *base, const char *out, struct error *err)
+{
+    static const char *const names[] = { "config.json",           "generation_config.json",  "tokenizer.json",
+                                         "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja" };
+    char from[PATH_MAX], to[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (snprintf(from, sizeof from, "%s/%s", base, names[i]) >= PATH_MAX ||
+            snprintf(to, sizeof to, "%s/%s", out, names[i]) >= PATH_MAX)
+            return error_set(err, ERROR_LIMIT, NULL, "path is too long");
+        if (file_exists(from) && !file_copy(from, to, err))
+            return false;
+    }
+    return true;
+}
+
+static bool write_folder(struct merge *m, const char *base, const char *out, struct error *err)
+{
+    const size_t count = model_tensor_count(m->model);
+    struct tensor *tensors = calloc(count + 1, sizeof *tensors);
+    json_t *metadata = json_pack("{s:s}", "format", "pt");
+    char path[PATH_MAX];
+    bool ok = tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for %zu tensors", count);
+
+    for (size_t i = 0; ok && i < count; i++) {
+        float *values = merged(m, model_tensor(m->model, i), err);
+
+        ok = values && store(m->type, model_tensor(m->model, i), values, &tensors[i], err);
+        free(values);
+    }
+    if (ok && snprintf(path, sizeof path, "%s/model.safetensors", out) >= PATH_MAX)
+        ok = error_set(err, ERROR_LIMIT, NULL, "path is too long");
+    ok = ok && all_used(m, err) && file_make_folder(out, err) && safetensors_write(path, tensors, count, metadata, err) &&
+         copy_beside(base, out, err);
+    for (size_t i = 0; tensors && i < count; i++)
+        tensor_free(&tensors[i]);
+    free(tensors);
+    json_decref(metadata);
+    return ok;
+}
+
+/* GGUF ------------------------------------------------------------------------------------------------------------------- */
+
+/* What ggml calls the type, and what llama.cpp calls a file of it (general.file_type). */
+static uint32_t code_of(enum tensor_type type)
+{
+    return type == TENSOR_F32 ? 0 : type == TENSOR_F16 ? 1 : type == TENSOR_Q4_0 ? 2 : 8;
+}
+
+static uint32_t file_type_of(enum tensor_type type)
+{
+    return type == TENSOR_F16 ? 1 : type == TENSOR_Q4_0 ? 2 : 7;
+}
+
+static enum tensor_type stored_type(const struct merge *m, const struct tensor *t)
+{
+    if (t->rank < 2)
+        return TENSOR_F32;
+    return t->dims[t->rank - 1] % tensor_block_values(m->type) == 0 ? m->type : TENSOR_F16;
+}
+
+/* Puts rows into the file's order, config.h's `heads`. */
+static bool interleave(float **values, const struct tensor *t, unsigned heads, struct error *err)
+{
+    const uint64_t d = t->dims[0] / heads, width = tensor_values(t) / t->dims[0];
+    float *out = malloc((tensor_values(t) + 1) * sizeof *out);
+
+    if (!out)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
+    for (uint64_t r = 0; r < t->dims[0]; r++) {
+        const uint64_t half = r % d / (d / 2), p = r % d % (d / 2);
+
+        memcpy(out + (r / d * d + 2 * p + half) * width, *values + r * width, width * sizeof *out);
+    }
+    free(*values);
+    *values = out;
+    return true;
+}
+
+/* One tensor of the file, merged and stored anew. */
+static bool write_tensor(struct merge *m, const struct tensor *t, struct tensor *out, struct error *err)
+{
+    char name[2 * GGUF_NAME];
+    unsigned heads;
+
+    if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &heads, err))
+        return false;
+    float *values = merged(m, model_find(m->model, name), err);
+    bool ok = values && (heads == 0 || tensor_values(t) == 0 || interleave(&values, t, heads, err));
+
+    ok = ok && store(stored_type(m, t), t, values, out, err);
+    free(values);
+    return ok;
+}
+
+static void pad(struct buffer *b, size_t alignment)
+{
+    while (b->size % alignment != 0)
+        buffer_add_u8(b, 0);
+}
+
+/* The keys as they stand in `file`, with the type of the new file. */
+static void add_keys(struct buffer *b, const struct gguf *file, enum tensor_type type)
+{
+    const uint8_t *start = (const uint8_t *)file->map + 24, *end = start;
+    const struct gguf_value *kind = gguf_find(file, "general.file_type");
+    const uint32_t code = file_type_of(type);
+    const size_t at = b->size;
+
+    for (size_t i = 0; i < file->value_count; i++)
+        if (file->values[i].bytes + file->values[i].size > end)
+            end = file->values[i].bytes + file->values[i].size;
+    buffer_add(b, start, (size_t)(end - start));
+    for (unsigned i = 0; kind && !kind->array && kind->type == GGUF_U32 && i < 4; i++)
+        b->bytes[at + (size_t)(kind->bytes - start) + i] = (uint8_t)(code >> 8 * i);
+}
+
+static void add_file(struct buffer *b, const struct gguf *file, const struct tensor *tensors, enum tensor_type type)
+{
+    uint64_t offset = 0;
+
+    buffer_add_text(b, "GGUF");
+    buffer_add_u32(b, file->version);
+    buffer_add_u64(b, file->tensor_count);
+    buffer_add_u64(b, file->value_count);
+    add_keys(b, file, type);
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        const struct tensor *t = &tensors[i];
+
+        buffer_add_u64(b, strlen(t->name));
+        buffer_add_text(b, t->name);
+        buffer_add_u32(b, t->rank);
+        for (unsigned j = t->rank; j-- > 0;)
+            buffer_add_u64(b, t->dims[j]);
+        buffer_add_u32(b, code_of(t->type));
+        buffer_add_u64(b, offset);
+        offset += (t->size + file->alignment - 1) / file->alignment * file->alignment;
+    }
+    pad(b, file->alignment);
+    buffer_reserve(b, offset);
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        buffer_add(b, tensors[i].data, tensors[i].size);
+        pad(b, file->alignment);
+    }
+}
+
+static bool write_gguf(struct merge *m, const char *base, const char *out, struct error *err)
+{
+    struct gguf file;
+    struct buffer bytes = { 0 };
+    bool ok = gguf_open(&file, base, err);
+    struct tensor *tensors = calloc(file.tensor_count + 1, sizeof *tensors);
+
+    if (ok && !tensors)
+        ok = error_set(err, ERROR_MEMORY, NULL, "no memory for %zu tensors", file.tensor_count);
+    for (size_t i = 0; ok && i < file.tensor_count; i++)
+        ok = write_tensor(m, &file.tensors[i], &tensors[i], err);
+    ok = ok && all_used(m, err);
+    if (ok) {
+        add_file(&bytes, &file, tensors, m->type);
+        ok = file_write(out, bytes.bytes, bytes.size, 0666, err);
+    }
+    for (size_t i = 0; tensors && i < file.tensor_count; i++)
+        tensor_free(&tensors[i]);
+    free(tensors);
+    buffer_free(&bytes);
+    gguf_close(&file);
+    return ok;
+}
+
+/* Surface ---------------------------------------------------------------------------------------------------------------- */
+
+static bool check_format(const struct merge *m, const char *out, struct error *err)
+{
+    const size_t length = strlen(out);
+    const bool is_gguf = strcmp(model_format(m->model), "gguf") == 0;
+    const bool ends = length > 5 && strcmp(out + length - 5, ".gguf") == 0;
+    const bool fits = is_gguf ? m->type == TENSOR_F16 || m->type == TENSOR_Q8_0 || m->type == TENSOR_Q4_0
+                              : m->type == TENSOR_F32 || m->type == TENSOR_F16 || m->type == TENSOR_BF16;
+
+    if (is_gguf != ends)
+        return error_set(err, ERROR_UNSUPPORTED, is_gguf ? "give a name that ends in .gguf" : "give the name of a folder",
+                         "a base of format %s is merged into one of the same format", model_format(m->model));
+    return fits || error_set(err, ERROR_UNSUPPORTED, is_gguf ? "choose f16, q8_0 or q4_0" : "choose f32, f16 or bf16",
+                             "no %s files of %s are written", model_format(m->model), tensor_type_name(m->type));
+}
+
+bool merge_write(const char *base, const char *adapter, const char *out, enum tensor_type type, struct error *err)
+{
+    struct merge m = { .model = model_open(base, err), .type = type };
+    unsigned alpha;
+    char path[PATH_MAX];
+    bool ok = m.model && check_format(&m, out, err) && adapter_read_config(adapter, &m.rank, &alpha, err);
+
+    if (ok && snprintf(path, sizeof path, "%s/adapter_model.safetensors", adapter) >= PATH_MAX)
+        ok = error_set(err, ERROR_LIMIT, NULL, "path is too long");
+    ok = ok && safetensors_open(&m.adapter, path, err);
+    if (ok) {
+        m.scale = (float)alpha / (float)m.rank;
+        ok = strcmp(model_format(m.model), "gguf") == 0 ? write_gguf(&m, base, out, err) : write_folder(&m, base, out, err);
+    }
+    safetensors_close(&m.adapter);
+    model_close(m.model);
+    return ok;
+}

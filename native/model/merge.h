@@ -1,0 +1,21 @@
+/* merge.h - a model with an adapter added into its weights, as new files.
+ *
+ *     W + (alpha / r) B A      the products are summed over the rank in ascending order, each step rounded to binary32
+ *
+ * A folder gives a folder (model.safetensors and copies of the small files beside it), a GGUF file a GGUF file with the same keys.
+ */
+#ifndef RONDO_MODEL_MERGE_H
+#define RONDO_MODEL_MERGE_H
+
+#include <stdbool.h>
+
+#include "native/base/error.h"
+#include "native/tensor/tensor.h"
+
+/* Merges the PEFT folder `adapter` (adapter.h) into the model at `base` and writes `out`. Matrices are stored as `type`: f32, f16 or
+ * bf16 in a folder; f16, q8_0 or q4_0 in a GGUF file, where vectors stay f32 and matrices whose rows do not divide into blocks become
+ * f16. Errors: unsupported (a type or an ending that the base's format has not), unknown (the adapter names a module that the model
+ * lacks: it belongs to another), missing, shape, non_finite, those of model_open and of writing. */
+bool merge_write(const char *base, const char *adapter, const char *out, enum tensor_type type, struct error *err);
+
+#endif
