@@ -46,7 +46,10 @@ rm -f "$blocks"
 for name; do
     echo "$name:"
     case $name in
-    tokenizer) "$venv/bin/python" tools/oracle/tokenizer_random.py --models "$models" || status=1 ;;
+    tokenizer)
+        "$venv/bin/python" tools/oracle/tokenizer_fixtures.py --models "$models" || status=1
+        "$venv/bin/python" tools/oracle/tokenizer_random.py --models "$models" || status=1
+        ;;
     *) "$venv/bin/python" "tools/oracle/${name}_random.py" || status=1 ;;
     esac
 done
