@@ -5,7 +5,8 @@
 -- reads BFCL_v4_{simple_python,multiple,live_simple}.json and possible_answer/ of the package bfcl-eval (Apache-2.0) and writes
 -- OUT_FOLDER/train.jsonl and held_out.jsonl, split by a hash of the case's id. The expected call takes the first accepted value
 -- of each argument, in the order of the answers; an argument that may be absent is left out. Types become JSON Schema's, and a
--- dot in a function's name, which that shape does not allow, becomes an underscore.
+-- dot in a function's name, which that shape does not allow, becomes an underscore. Held-out rows also carry all accepted values, for
+-- `rondo eval --generate`.
 
 local folder = arg and arg[0] and arg[0]:match("^(.*)/[^/]*$") or "."
 package.path = folder .. "/?.lua;" .. package.path
@@ -104,6 +105,15 @@ function bfcl.conversation(case, answer)
   return json.set(json.set(json.object(), "messages", messages), "tools", tools)
 end
 
+-- All that is right, under the names that the tools have.
+function bfcl.accepted(answer)
+  local out = json.array {}
+  for i, wanted in ipairs(answer.members.ground_truth) do
+    out[i] = json.set(json.object(), function_name(wanted.keys[1]), wanted.members[wanted.keys[1]])
+  end
+  return out
+end
+
 -- Polynomial hash of the id modulo a prime: the same on every machine, and a case stays where it is when others come.
 function bfcl.held_out(id)
   local hash = 0
@@ -131,8 +141,12 @@ local function convert(data, train, held_out)
     each_line(data .. "/" .. name, function(case)
       local id = case.members.id
       local answer = answers[id] or error(("%s: the case %s has no answer"):format(name, id), 0)
-      local rows = bfcl.held_out(id) and held_out or train
-      rows[#rows + 1] = json.print(bfcl.conversation(case, answer)) .. "\n"
+      local rows, row = train, bfcl.conversation(case, answer)
+      if bfcl.held_out(id) then
+        rows = held_out
+        json.set(row, "accepted", bfcl.accepted(answer))
+      end
+      rows[#rows + 1] = json.print(row) .. "\n"
       count = count + 1
     end)
     io.stderr:write(("%-28s %d cases\n"):format(name, count))

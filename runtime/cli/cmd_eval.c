@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/eval_calls.h"
 #include "runtime/role/archive.h"
 #include "runtime/role/dataset.h"
 #include "runtime/role/sponsor.h"
@@ -99,6 +100,45 @@ static void print_row(const char *title, const json_t *eval)
            (long long)json_integer_value(json_object_get(eval, "rows")));
 }
 
+static int generate_main(struct invocation *in, const struct measure *m, struct error *err)
+{
+    struct speaker speaker = { 0 };
+    json_t *result = NULL, *count;
+    const char *why;
+
+    if (speaker_open(&speaker, in, err))
+        result = eval_calls(in, &speaker, m->data, m->rows, option_flag(in, "each"), err);
+    speaker_close(&speaker);
+    if (!in->quiet && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    json_decref(m->run);
+    if (!result)
+        return command_fail(in, err);
+    if (in->json) {
+        command_print_json(result);
+        return EXIT_OK;
+    }
+    printf("%.3f of %lld tool calls are right\n", json_number_value(json_object_get(result, "accuracy")),
+           (long long)json_integer_value(json_object_get(result, "cases")));
+    json_object_foreach(json_object_get(result, "why"), why, count)
+    {
+        printf("  %-12s %lld\n", why, (long long)json_integer_value(count));
+    }
+    json_decref(result);
+    return EXIT_OK;
+}
+
+/* Options that only --generate reads. */
+static bool generate_options(const struct invocation *in, struct error *err)
+{
+    static const char *const names[] = { "model", "adapter", "template", "each" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (option_flag(in, names[i]))
+            return error_set(err, ERROR_USAGE, "give --generate, too", "--%s is read where a model writes", names[i]);
+    return true;
+}
+
 static int eval_main(struct invocation *in)
 {
     struct archive a = { 0 };
@@ -106,7 +146,12 @@ static int eval_main(struct invocation *in)
     struct measure m = { 0 };
     json_t *result = NULL;
 
-    if (choose_data(in, &m, &err)) {
+    if (option_flag(in, "generate") && option_flag(in, "before")) {
+        error_set(&err, ERROR_USAGE, NULL, "--generate measures one state: leave --before out");
+    } else if (option_flag(in, "generate")) {
+        if (choose_data(in, &m, &err))
+            return generate_main(in, &m, &err);
+    } else if (generate_options(in, &err) && choose_data(in, &m, &err)) {
         if (archive_open(&a, in->home, option_text(in, "run", NULL), &err))
             result = measure_run(in, &a, &m, &err);
         archive_close(&a);
@@ -128,9 +173,11 @@ static int eval_main(struct invocation *in)
 }
 
 static const struct option options[] = {
-    { "run", "RUN", "which run of the home (default: the only one)" },
+    SPEAKER_SOURCE,
     { "data", "FILE", "held-out JSONL file (default: network.eval of RUNFILE)" },
     { "rows", "N", "at most so many rows" },
+    { "generate", NULL, "let the model write each call, and judge it by the Berkeley leaderboard's rules" },
+    { "each", NULL, "of --generate: print what was written for each row, too (with --json)" },
     { "before", NULL, "measure the state before the first round, too" },
     { NULL, NULL, NULL },
 };
@@ -139,10 +186,15 @@ const struct command command_eval = {
     "eval",
     "[RUNFILE]",
     "held-out loss and tool-call accuracy of a run's last state",
-    "rondo eval scripts/runs/quickstart.lua --home build/q --before\nrondo eval --home build/q --data held_out.jsonl --json",
+    "rondo eval scripts/runs/quickstart.lua --home build/q --before\nrondo eval --home build/q --data held_out.jsonl --json\n"
+    "rondo eval --generate --model model.gguf --data held_out.jsonl --rows 100",
     "Needs nothing running: state and model are read from the nodes in HOME. A held-out tool call counts as right when each of "
     "its\n"
-    "tokens is the most likely one given those before it, which is what greedy generation would print.",
+    "tokens is the most likely one given those before it, which is what greedy generation would print. With --generate a model "
+    "(or a "
+    "run's state) really writes, greedily, and a call is right if name, types and values are among those of the row's "
+    "`accepted`, "
+    "[{NAME: {ARGUMENT: [values]}}], or of its last turn.",
     options,
     eval_main,
 };

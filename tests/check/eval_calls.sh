@@ -1,0 +1,23 @@
+#!/bin/sh
+# Tool calls that a model writes are judged, row by row; what was no call is said to be none.
+set -eu
+cd "$(dirname "$0")/../.."
+rondo=${RONDO_BUILD:-build}/rondo
+[ -f models/pocket/model.safetensors ] || { echo "skipped: no models/pocket/model.safetensors"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+. tests/expect.sh
+
+echo '{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]}]}' >"$work/one.jsonl"
+cat "$work/one.jsonl" >"$work/rows.jsonl"
+echo '{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"no call, so no case"}]}' >>"$work/rows.jsonl"
+cat "$work/one.jsonl" >>"$work/rows.jsonl"
+expect 0 '"cases":2,"right":0,"accuracy":0.0,"why":{"[a-z]*":2}' eval --generate --data "$work/rows.jsonl" --json
+expect 0 '"cases":1,.*"each":\[{"row":1,"right":false,"why":"[a-z]*","text":"' eval --generate --each --rows 1 --data "$work/rows.jsonl" --json
+expect 0 '0.000 of 1 tool calls are right' eval --generate --data "$work/one.jsonl"
+sed -n 2p "$work/rows.jsonl" >"$work/none.jsonl"
+expect 3 "none.jsonl: no row calls a tool" eval --generate --data "$work/none.jsonl"
+expect 2 "is read where a model writes" eval --model models/pocket --data "$work/rows.jsonl"
+expect 2 "leave --before out" eval --generate --before --data "$work/rows.jsonl"
+expect 2 "no held-out data is named" eval --generate
+expect 3 "absent.jsonl" eval --generate --data "$work/absent.jsonl"
