@@ -18,7 +18,7 @@
 struct merge {
     struct model_source *model;
     struct safetensors adapter;
-    unsigned rank;
+    unsigned rank, alpha;
     float scale;
     enum tensor_type type;
     size_t used; /* tensors of the adapter that found their weight */
@@ -74,18 +74,28 @@ static void add_product(const struct merge *m, float *weight, const float *b, co
     }
 }
 
-static bool add_adapter(struct merge *m, const struct tensor *t, float *weight, struct error *err)
+/* Whether the adapter has both parts for `t`, in its shape. */
+static bool check_pair(const struct merge *m, const struct tensor *t, struct error *err)
 {
     const struct tensor *a = part_of(m, t->name, 'A'), *b = part_of(m, t->name, 'B');
 
-    if (!a && !b)
-        return true;
     if (!a || !b)
         return error_set(err, ERROR_MISSING, NULL, "%s: the adapter has only one of lora_A and lora_B", t->name);
     if (t->rank != 2 || a->rank != 2 || b->rank != 2 || a->dims[0] != m->rank || b->dims[1] != m->rank ||
         a->dims[1] != t->dims[1] || b->dims[0] != t->dims[0])
         return error_set(err, ERROR_SHAPE, "the adapter belongs to another model", "%s: the adapter's shape does not fit",
                          t->name);
+    return true;
+}
+
+static bool add_adapter(struct merge *m, const struct tensor *t, float *weight, struct error *err)
+{
+    const struct tensor *a = part_of(m, t->name, 'A'), *b = part_of(m, t->name, 'B');
+
+    if (!a && !b)
+        return true;
+    if (!check_pair(m, t, err))
+        return false;
     float *low = values_of(a, err), *high = low ? values_of(b, err) : NULL, *sum = malloc((t->dims[1] + 1) * sizeof *sum);
     const bool ok = high && (sum || error_set(err, ERROR_MEMORY, NULL, "no memory for a row"));
 
@@ -260,16 +270,20 @@ static void add_keys(struct buffer *b, const struct gguf *file, enum tensor_type
         b->bytes[at + (size_t)(kind->bytes - start) + i] = (uint8_t)(code >> 8 * i);
 }
 
-static void add_file(struct buffer *b, const struct gguf *file, const struct tensor *tensors, enum tensor_type type)
+static void add_start(struct buffer *b, uint32_t version, size_t tensors, size_t values)
+{
+    buffer_add_text(b, "GGUF");
+    buffer_add_u32(b, version);
+    buffer_add_u64(b, tensors);
+    buffer_add_u64(b, values);
+}
+
+/* The tensors' entries, then their data. */
+static void add_tensors(struct buffer *b, const struct tensor *tensors, size_t count, size_t alignment)
 {
     uint64_t offset = 0;
 
-    buffer_add_text(b, "GGUF");
-    buffer_add_u32(b, file->version);
-    buffer_add_u64(b, file->tensor_count);
-    buffer_add_u64(b, file->value_count);
-    add_keys(b, file, type);
-    for (size_t i = 0; i < file->tensor_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct tensor *t = &tensors[i];
 
         buffer_add_u64(b, strlen(t->name));
@@ -279,13 +293,13 @@ static void add_file(struct buffer *b, const struct gguf *file, const struct ten
             buffer_add_u64(b, t->dims[j]);
         buffer_add_u32(b, code_of(t->type));
         buffer_add_u64(b, offset);
-        offset += (t->size + file->alignment - 1) / file->alignment * file->alignment;
+        offset += (t->size + alignment - 1) / alignment * alignment;
     }
-    pad(b, file->alignment);
+    pad(b, alignment);
     buffer_reserve(b, offset);
-    for (size_t i = 0; i < file->tensor_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         buffer_add(b, tensors[i].data, tensors[i].size);
-        pad(b, file->alignment);
+        pad(b, alignment);
     }
 }
 
@@ -302,10 +316,100 @@ static bool write_gguf(struct merge *m, const char *base, const char *out, struc
         ok = write_tensor(m, &file.tensors[i], &tensors[i], err);
     ok = ok && all_used(m, err);
     if (ok) {
-        add_file(&bytes, &file, tensors, m->type);
+        add_start(&bytes, file.version, file.tensor_count, file.value_count);
+        add_keys(&bytes, &file, m->type);
+        add_tensors(&bytes, tensors, file.tensor_count, file.alignment);
         ok = file_write(out, bytes.bytes, bytes.size, 0666, err);
     }
     for (size_t i = 0; tensors && i < file.tensor_count; i++)
+        tensor_free(&tensors[i]);
+    free(tensors);
+    buffer_free(&bytes);
+    gguf_close(&file);
+    return ok;
+}
+
+/* An adapter by itself --------------------------------------------------------------------------------------------------- */
+
+static void add_key(struct buffer *b, const char *key, enum gguf_type type)
+{
+    buffer_add_u64(b, strlen(key));
+    buffer_add_text(b, key);
+    buffer_add_u32(b, type);
+}
+
+static void add_text(struct buffer *b, const char *key, const char *text, size_t size)
+{
+    add_key(b, key, GGUF_STRING);
+    buffer_add_u64(b, size);
+    buffer_add(b, text, size);
+}
+
+/* A or B of the weight `t` of the base, as f32 and in its rows, under ggml's name. */
+static bool write_part(struct merge *m, const struct tensor *t, char part, unsigned heads, const char *weight, struct tensor *out,
+                       struct error *err)
+{
+    struct tensor shape = *part_of(m, weight, part);
+    char name[GGUF_NAME + 16];
+    float *values = values_of(&shape, err);
+
+    snprintf(name, sizeof name, "%s.lora_%c", t->name, part == 'A' ? 'a' : 'b');
+    shape.name = name;
+    bool ok = values && (part == 'A' || heads == 0 || interleave(&values, &shape, heads, err));
+
+    ok = ok && store(TENSOR_F32, &shape, values, out, err);
+    free(values);
+    return ok;
+}
+
+/* The two parts that belong to `t`, if there are; counted in m->used. */
+static bool write_pair(struct merge *m, const struct tensor *t, struct tensor *out, struct error *err)
+{
+    char name[2 * GGUF_NAME];
+    unsigned heads;
+
+    if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &heads, err))
+        return false;
+    if (!part_of(m, name, 'A') && !part_of(m, name, 'B'))
+        return true;
+    if (!check_pair(m, model_find(m->model, name), err) || !write_part(m, t, 'A', heads, name, &out[m->used], err))
+        return false;
+    m->used++;
+    if (!write_part(m, t, 'B', heads, name, &out[m->used], err))
+        return false;
+    m->used++;
+    return true;
+}
+
+static void add_adapter_file(struct buffer *b, const struct merge *m, const struct gguf *file, const struct tensor *tensors)
+{
+    struct text_slice architecture = { "llama", 5 };
+
+    gguf_text(file, "general.architecture", &architecture);
+    add_start(b, 3, m->used, 4);
+    add_text(b, "general.architecture", architecture.bytes, architecture.size);
+    add_text(b, "general.type", "adapter", 7);
+    add_text(b, "adapter.type", "lora", 4);
+    add_key(b, "adapter.lora.alpha", GGUF_F32);
+    buffer_add_u32(b, f32_bits((float)m->alpha));
+    add_tensors(b, tensors, m->used, 32);
+}
+
+static bool write_adapter(struct merge *m, const char *base, const char *out, struct error *err)
+{
+    struct gguf file;
+    struct buffer bytes = { 0 };
+    struct tensor *tensors = calloc(m->adapter.count + 2, sizeof *tensors);
+    bool ok = gguf_open(&file, base, err) && (tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for the adapter"));
+
+    for (size_t i = 0; ok && i < file.tensor_count; i++)
+        ok = write_pair(m, &file.tensors[i], tensors, err);
+    ok = ok && all_used(m, err);
+    if (ok) {
+        add_adapter_file(&bytes, m, &file, tensors);
+        ok = file_write(out, bytes.bytes, bytes.size, 0666, err);
+    }
+    for (size_t i = 0; tensors && i < m->adapter.count; i++)
         tensor_free(&tensors[i]);
     free(tensors);
     buffer_free(&bytes);
@@ -330,20 +434,38 @@ static bool check_format(const struct merge *m, const char *out, struct error *e
                              "no %s files of %s are written", model_format(m->model), tensor_type_name(m->type));
 }
 
+static bool open_adapter(struct merge *m, const char *folder, struct error *err)
+{
+    char path[PATH_MAX];
+
+    if (!adapter_read_config(folder, &m->rank, &m->alpha, err))
+        return false;
+    if (snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder) >= PATH_MAX)
+        return error_set(err, ERROR_LIMIT, NULL, "path is too long");
+    m->scale = (float)m->alpha / (float)m->rank;
+    return safetensors_open(&m->adapter, path, err);
+}
+
 bool merge_write(const char *base, const char *adapter, const char *out, enum tensor_type type, struct error *err)
 {
     struct merge m = { .model = model_open(base, err), .type = type };
-    unsigned alpha;
-    char path[PATH_MAX];
-    bool ok = m.model && check_format(&m, out, err) && adapter_read_config(adapter, &m.rank, &alpha, err);
+    bool ok = m.model && check_format(&m, out, err) && open_adapter(&m, adapter, err);
 
-    if (ok && snprintf(path, sizeof path, "%s/adapter_model.safetensors", adapter) >= PATH_MAX)
-        ok = error_set(err, ERROR_LIMIT, NULL, "path is too long");
-    ok = ok && safetensors_open(&m.adapter, path, err);
-    if (ok) {
-        m.scale = (float)alpha / (float)m.rank;
+    if (ok)
         ok = strcmp(model_format(m.model), "gguf") == 0 ? write_gguf(&m, base, out, err) : write_folder(&m, base, out, err);
-    }
+    safetensors_close(&m.adapter);
+    model_close(m.model);
+    return ok;
+}
+
+bool merge_write_adapter(const char *base, const char *adapter, const char *out, struct error *err)
+{
+    struct merge m = { .model = model_open(base, err) };
+    bool ok = m.model != NULL;
+
+    if (ok && strcmp(model_format(m.model), "gguf") != 0)
+        ok = error_set(err, ERROR_UNSUPPORTED, "give the GGUF file that the adapter is to serve", "%s is no GGUF file", base);
+    ok = ok && open_adapter(&m, adapter, err) && write_adapter(&m, base, out, err);
     safetensors_close(&m.adapter);
     model_close(m.model);
     return ok;

@@ -18,4 +18,8 @@
  * lacks: it belongs to another), missing, shape, non_finite, those of model_open and of writing. */
 bool merge_write(const char *base, const char *adapter, const char *out, enum tensor_type type, struct error *err);
 
+/* Writes the adapter by itself as llama.cpp reads it (--lora): a GGUF file of general.type "adapter", whose tensors "X.lora_a" [rank, in] and
+ * "X.lora_b" [out, rank] are named and ordered as those of the GGUF file `base`, as f32. Errors as above. */
+bool merge_write_adapter(const char *base, const char *adapter, const char *out, struct error *err);
+
 #endif

@@ -13,6 +13,10 @@ static bool merge(const struct invocation *in, const char **type, struct error *
 
     if (!base || !adapter)
         return error_set(err, ERROR_USAGE, NULL, "--model and --adapter are needed");
+    if (option_flag(in, "only")) {
+        *type = "f32";
+        return merge_write_adapter(base, adapter, out, err);
+    }
     *type = option_text(in, "type", is_gguf ? "f16" : "f32");
     if (!tensor_type_find(*type, &stored))
         return error_set(err, ERROR_USAGE, "f32, f16, bf16, q8_0 and q4_0 are known", "\"%.40s\" is no type of weights", *type) ||
@@ -38,6 +42,7 @@ static const struct option options[] = {
     { "model", "PATH", "the base: a folder of Hugging Face files or a .gguf file" },
     { "adapter", "DIR", "the adapter: a folder as PEFT writes it" },
     { "type", "TYPE", "how matrices are stored; folder: f32 (default), f16, bf16; .gguf: f16 (default), q8_0, q4_0" },
+    { "only", NULL, "writes the adapter by itself as a GGUF file for llama.cpp; the base is a .gguf file" },
     { 0 },
 };
 

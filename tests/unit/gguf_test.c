@@ -476,6 +476,27 @@ static void write_adapter(const char *folder, const char *module)
     assert_true(adapter_write(folder, &(struct adapter){ .rank = 1, .alpha = 2, .tensors = t, .count = 2 }, NULL));
 }
 
+/* Alone, B's rows lie as those of the weight: HF's rows 0 1 2 3 of a head as 0 2 1 3. */
+static void check_adapter_file(const char *base, const char *adapter, const char *out)
+{
+    static const float rows[] = { 0, 2, 1, 3, 4, 6, 5, 7 };
+    struct text_slice text;
+    struct gguf file;
+    double alpha;
+
+    assert_true(merge_write_adapter(base, adapter, out, NULL));
+    assert_true(gguf_open(&file, out, NULL));
+    assert_true(gguf_text(&file, "general.type", &text) && text.size == 7 && memcmp(text.bytes, "adapter", 7) == 0);
+    assert_true(gguf_real(&file, "adapter.lora.alpha", &alpha) && alpha == 2);
+    assert_int_equal(file.tensor_count, 2);
+    const struct tensor *a = gguf_tensor(&file, "blk.0.attn_q.weight.lora_a"),
+                        *b = gguf_tensor(&file, "blk.0.attn_q.weight.lora_b");
+
+    assert_true(a && b && a->dims[0] == 1 && a->dims[1] == 8 && b->dims[0] == 8 && b->dims[1] == 1);
+    assert_memory_equal(b->data, rows, sizeof rows);
+    gguf_close(&file);
+}
+
 static void an_adapter_is_merged_into_the_rows_that_it_belongs_to(void **state)
 {
     static const float embedding[] = { 0, 1, 2, 3 }, q[] = { 0, 4, 5, 9, 12, 16, 17, 21 };
@@ -498,6 +519,7 @@ static void an_adapter_is_merged_into_the_rows_that_it_belongs_to(void **state)
     check_rows(model, "model.layers.0.self_attn.q_proj.weight", q, 8);
     assert_string_equal(model_chat_template(model), "{{ messages }}");
     model_close(model);
+    check_adapter_file(base, adapter, out);
     assert_false(merge_write(base, adapter, out, TENSOR_BF16, &err));
     assert_int_equal(err.code, ERROR_UNSUPPORTED);
     assert_false(merge_write(base, adapter, folder, TENSOR_F16, &err));
