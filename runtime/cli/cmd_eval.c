@@ -3,6 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/eval_calls.h"
+#include "runtime/cli/eval_choices.h"
 #include "runtime/role/archive.h"
 #include "runtime/role/dataset.h"
 #include "runtime/role/sponsor.h"
@@ -100,14 +101,16 @@ static void print_row(const char *title, const json_t *eval)
            (long long)json_integer_value(json_object_get(eval, "rows")));
 }
 
-static int generate_main(struct invocation *in, const struct measure *m, struct error *err)
+static int speak_main(struct invocation *in, const struct measure *m, struct error *err)
 {
     struct speaker speaker = { 0 };
     json_t *result = NULL, *count;
     const char *why;
+    bool choices = option_flag(in, "choices");
 
     if (speaker_open(&speaker, in, err))
-        result = eval_calls(in, &speaker, m->data, m->rows, option_flag(in, "each"), err);
+        result = choices ? eval_choices(in, &speaker, m->data, m->rows, err)
+                         : eval_calls(in, &speaker, m->data, m->rows, option_flag(in, "each"), err);
     speaker_close(&speaker);
     if (!in->quiet && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
@@ -118,8 +121,10 @@ static int generate_main(struct invocation *in, const struct measure *m, struct 
         command_print_json(result);
         return EXIT_OK;
     }
-    printf("%.3f of %lld tool calls are right\n", json_number_value(json_object_get(result, "accuracy")),
-           (long long)json_integer_value(json_object_get(result, "cases")));
+    if (choices)
+        printf("%.3f by byte, ", json_number_value(json_object_get(result, "accuracy_by_byte")));
+    printf("%.3f of %lld %s are right\n", json_number_value(json_object_get(result, "accuracy")),
+           (long long)json_integer_value(json_object_get(result, "cases")), choices ? "choices" : "tool calls");
     json_object_foreach(json_object_get(result, "why"), why, count)
     {
         printf("  %-12s %lld\n", why, (long long)json_integer_value(count));
@@ -128,14 +133,15 @@ static int generate_main(struct invocation *in, const struct measure *m, struct 
     return EXIT_OK;
 }
 
-/* Options that only --generate reads. */
+/* Options that only --generate and --choices read. */
 static bool generate_options(const struct invocation *in, struct error *err)
 {
     static const char *const names[] = { "model", "adapter", "template", "each" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (option_flag(in, names[i]))
-            return error_set(err, ERROR_USAGE, "give --generate, too", "--%s is read where a model writes", names[i]);
+            return error_set(err, ERROR_USAGE, "give --generate or --choices, too", "--%s is read where a model speaks",
+                             names[i]);
     return true;
 }
 
@@ -146,11 +152,15 @@ static int eval_main(struct invocation *in)
     struct measure m = { 0 };
     json_t *result = NULL;
 
-    if (option_flag(in, "generate") && option_flag(in, "before")) {
-        error_set(&err, ERROR_USAGE, NULL, "--generate measures one state: leave --before out");
-    } else if (option_flag(in, "generate")) {
+    bool speaks = option_flag(in, "generate") || option_flag(in, "choices");
+
+    if (option_flag(in, "generate") && option_flag(in, "choices")) {
+        error_set(&err, ERROR_USAGE, NULL, "--generate and --choices exclude each other");
+    } else if (speaks && option_flag(in, "before")) {
+        error_set(&err, ERROR_USAGE, NULL, "--generate and --choices measure one state: leave --before out");
+    } else if (speaks) {
         if (choose_data(in, &m, &err))
-            return generate_main(in, &m, &err);
+            return speak_main(in, &m, &err);
     } else if (generate_options(in, &err) && choose_data(in, &m, &err)) {
         if (archive_open(&a, in->home, option_text(in, "run", NULL), &err))
             result = measure_run(in, &a, &m, &err);
@@ -177,6 +187,7 @@ static const struct option options[] = {
     { "data", "FILE", "held-out JSONL file (default: network.eval of RUNFILE)" },
     { "rows", "N", "at most so many rows" },
     { "generate", NULL, "let the model write each call, and judge it by the Berkeley leaderboard's rules" },
+    { "choices", NULL, "rows {prompt | messages, choices, answer}: which choice the model finds most likely" },
     { "each", NULL, "of --generate: print what was written for each row, too (with --json)" },
     { "before", NULL, "measure the state before the first round, too" },
     { NULL, NULL, NULL },

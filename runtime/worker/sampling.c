@@ -9,6 +9,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/generate.h"
+#include "runtime/worker/training.h"
 
 enum { ENDS = 16 };
 
@@ -238,6 +239,86 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     generation_free(&out);
     free(prompt);
     buffer_free(&g.text);
+    tokens_free(&g.tokens);
+    free(g.values);
+    return result;
+}
+
+/* --- choices -------------------------------------------------------------------------------------------------------------- */
+
+/* The prompt's tokens and behind them the choice's. */
+static bool choice_tokens(const struct sampling *g, const char *prompt, const json_t *choice, struct tokens *out,
+                          struct error *err)
+{
+    const struct tokenizer *t = g->session->tokenizer;
+    const char *text = json_string_value(choice);
+    struct buffer whole = { 0 };
+    bool ok = true, together = false;
+
+    if (prompt) {
+        buffer_add(&whole, prompt, strlen(prompt));
+        buffer_add(&whole, text, json_string_length(choice));
+        ok = tokenizer_encode(t, (const char *)whole.bytes, whole.size, true, out, err);
+        together = ok && out->count > g->prompt && memcmp(out->ids, g->tokens.ids, g->prompt * sizeof *out->ids) == 0;
+        buffer_free(&whole);
+    }
+    if (ok && !together) {
+        out->count = 0;
+        for (size_t i = 0; i < g->prompt; i++)
+            tokens_add(out, g->tokens.ids[i], 0);
+        ok = tokenizer_encode(t, text, json_string_length(choice), false, out, err);
+    }
+    return ok;
+}
+
+static bool choice_weighed(const struct sampling *g, const char *prompt, const json_t *choice, json_t *results, struct error *err)
+{
+    struct session *s = g->session;
+    struct tokens tokens = { 0 };
+    struct batch batch = { 0 };
+    struct evaluation sum = { 0 };
+    struct example row = { 0 };
+    const struct example *rows[1] = { &row };
+    bool ok = choice_tokens(g, prompt, choice, &tokens, err);
+
+    if (ok && tokens.count == g->prompt)
+        ok = error_set(err, ERROR_MISSING, NULL, "a choice without tokens");
+    if (ok && (int64_t)tokens.count > s->rules.context)
+        ok = error_set(err, ERROR_LIMIT, "shorten it", "%zu tokens with a choice, the model's context is %lld", tokens.count,
+                       (long long)s->rules.context);
+    row = (struct example){ .ids = tokens.ids, .count = tokens.count, .weights = calloc(tokens.count + 1, sizeof *row.weights) };
+    for (size_t i = g->prompt; i < tokens.count; i++)
+        row.weights[i] = 1;
+    if (ok) {
+        batch_of(&batch, &s->rules, rows, 1);
+        ok = evaluate_batch(s, g->values, &batch, &sum, NULL, err);
+    }
+    if (ok)
+        json_array_append_new(results,
+                              json_pack("{s:f, s:I, s:I}", "logprob", -sum.loss, "tokens", (json_int_t)(tokens.count - g->prompt),
+                                        "bytes", (json_int_t)json_string_length(choice)));
+    free(row.weights);
+    batch_free(&batch);
+    tokens_free(&tokens);
+    return ok;
+}
+
+json_t *job_choose(struct session *s, const json_t *job, struct error *err)
+{
+    struct sampling g = { .session = s };
+    const json_t *choices = json_object_get(job, "choices"), *choice;
+    json_t *results = json_array(), *result = NULL;
+    bool ok = read_values(&g, job, err) && read_prompt(&g, job, err);
+    size_t index;
+
+    json_array_foreach(choices, index, choice)
+    {
+        ok = ok &&
+             choice_weighed(&g, json_object_get(job, "conversation") ? NULL : document_text(job, "prompt"), choice, results, err);
+    }
+    if (ok)
+        result = json_pack("{s:O}", "choices", results);
+    json_decref(results);
     tokens_free(&g.tokens);
     free(g.values);
     return result;

@@ -7,6 +7,12 @@
  * report { text }, what has come since the last report; never half a character
  * result { text, tokens, prompt_tokens, logprobs: [ number ], end: "end_of_turn" | "stop" | "length" | "context" }
  *
+ * job    { outer, adapter, prompt or conversation: as above, choices: [ text ] }        "choose": how likely each is as what comes next
+ * result { choices: [ { logprob, tokens, bytes } ] }, sums over each choice's tokens
+ *
+ * After a text, prompt and choice are tokenised as one where that begins with the prompt's own tokens; else, and after a conversation,
+ * the choice is tokenised by itself.
+ *
  * Values: of the outer state; else the model's own, under the adapter's where one is given. The same seed gives the same text on every machine.
  */
 #ifndef RONDO_WORKER_SAMPLING_H
@@ -17,5 +23,8 @@
 /* New reference; NULL with `err`: missing (weights), range (the rule), shape (an adapter of another model), those of generate and of the
  * chat template. */
 json_t *job_sample(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+
+/* New reference; NULL with `err`: missing (weights, a choice without tokens), limit (longer than the context), those of job_sample's prompt. */
+json_t *job_choose(struct session *s, const json_t *job, struct error *err);
 
 #endif

@@ -79,6 +79,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_adapter(s, job, err);
     if (strcmp(name, "sample") == 0)
         return job_sample(s, job, &to, err);
+    if (strcmp(name, "choose") == 0)
+        return job_choose(s, job, err);
     error_set(err, ERROR_UNKNOWN, NULL, "no job %s", name);
     return NULL;
 }

@@ -17,7 +17,21 @@ expect 0 '"cases":1,.*"each":\[{"row":1,"right":false,"why":"[a-z]*","text":"' e
 expect 0 '0.000 of 1 tool calls are right' eval --generate --data "$work/one.jsonl"
 sed -n 2p "$work/rows.jsonl" >"$work/none.jsonl"
 expect 3 "none.jsonl: no row calls a tool" eval --generate --data "$work/none.jsonl"
-expect 2 "is read where a model writes" eval --model models/pocket --data "$work/rows.jsonl"
+expect 2 "is read where a model speaks" eval --model models/pocket --data "$work/rows.jsonl"
 expect 2 "leave --before out" eval --generate --before --data "$work/rows.jsonl"
 expect 2 "no held-out data is named" eval --generate
 expect 3 "absent.jsonl" eval --generate --data "$work/absent.jsonl"
+
+# Of two choices the one that the model would write, wherever it stands.
+sure=$("$rondo" sample --prompt "The price index of" --max-tokens 4 --quiet)
+sure=$(printf '%s' "$sure" | sed 's/["\\]//g')
+printf '{"prompt":"The price index of","choices":["%s"," qzxv jjq"],"answer":0}\n' "$sure" >"$work/choices.jsonl"
+printf '{"prompt":"The price index of","choices":[" qzxv jjq","%s"],"answer":1}\n' "$sure" >>"$work/choices.jsonl"
+printf '{"messages":[{"role":"user","content":"hello"}],"choices":["a","b"],"answer":1}\n' >"$work/talk.jsonl"
+expect 0 '"cases":2,"right":2,"accuracy":1.0,"right_by_byte":2,' eval --choices --data "$work/choices.jsonl" --json
+expect 0 'of 1 choices are right' eval --choices --data "$work/talk.jsonl"
+echo '{"prompt":"x","choices":["a"],"answer":0}' >"$work/bad.jsonl"
+expect 3 "bad.jsonl:1: choices: a list of two" eval --choices --data "$work/bad.jsonl"
+echo '{"prompt":"x","choices":["a","b"],"answer":2}' >"$work/bad.jsonl"
+expect 3 "bad.jsonl:1: answer: the number" eval --choices --data "$work/bad.jsonl"
+expect 2 "exclude each other" eval --choices --generate --data "$work/bad.jsonl"
