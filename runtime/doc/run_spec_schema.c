@@ -124,6 +124,7 @@ static const struct schema_field limits_fields[] = {
 };
 static const struct schema limits = SCHEMA(limits_fields);
 
+static const char *const packings[] = { "segments", NULL };
 static const char *const modalities[] = { "language", NULL };
 static const char *const kernel_classes[] = { "portable-f32-1", NULL };
 static const struct schema_field spec_fields[] = {
@@ -147,6 +148,7 @@ static const struct schema_field spec_fields[] = {
     FIELD("rounds", INTEGER, .least = 1, .most = 1000000),
     FIELD("batch_tokens", INTEGER, .least = 1, .most = 1 << 24),
     FIELD("context", INTEGER, .least = 8, .most = 1 << 20, .fallback = "1024"),
+    FIELD("packing", CHOICE, .choices = packings, .optional = true),
     FIELD("dataset", OBJECT, .of = &dataset),
     FIELD("trust", OBJECT, .of = &trust),
     FIELD("kernel_class", CHOICE, .choices = kernel_classes, .fallback = "\"portable-f32-1\""),

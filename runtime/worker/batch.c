@@ -68,12 +68,15 @@ static void batch_shape(struct batch *b, int64_t rows, int64_t time)
         b->position[i] = (int32_t)(i % (size_t)time);
 }
 
-static void batch_put(struct batch *b, const struct batch_rules *rules, int64_t row, int64_t t, uint32_t id, float weight)
+/* Token `t` of segment `segment`, which begins at `start` of its row. */
+static void batch_put_in(struct batch *b, const struct batch_rules *rules, int64_t row, int64_t start, int32_t segment, int64_t t,
+                         uint32_t id, float weight)
 {
-    size_t i = (size_t)(row * b->time + t);
+    size_t i = (size_t)(row * b->time + start + t);
 
     b->ids[i] = (int32_t)id;
-    b->segment[i] = 1;
+    b->position[i] = (int32_t)t;
+    b->segment[i] = segment;
     b->real[i] = 1;
     b->bytes[i] = rules->token_bytes[id];
     b->tokens++;
@@ -82,6 +85,11 @@ static void batch_put(struct batch *b, const struct batch_rules *rules, int64_t 
     b->scored[i] = 1;
     b->mask[i] = weight;
     b->trained += weight > 0;
+}
+
+static void batch_put(struct batch *b, const struct batch_rules *rules, int64_t row, int64_t t, uint32_t id, float weight)
+{
+    batch_put_in(b, rules, row, 0, 1, t, id, weight);
 }
 
 static int64_t bucket(int64_t size)
@@ -194,10 +202,36 @@ static void next_conversations(struct sampler *s, struct batch *b)
     batch_of(b, &s->rules, taken, count);
 }
 
+/* Each example goes behind the one before where the row has room for it, else into the next row. */
+static void next_packed(struct sampler *s, struct batch *b)
+{
+    int64_t time = s->rules.context, rows = s->rules.batch_tokens / time, row = 0, start = 0;
+    int32_t segment = 0;
+
+    batch_shape(b, rows ? rows : 1, time);
+    for (;;) {
+        const struct example *e = sampler_peek(s);
+        int64_t count = (int64_t)e->count;
+
+        if (start + count > time) {
+            if (++row == b->rows)
+                return;
+            start = segment = 0;
+        }
+        segment++;
+        for (int64_t t = 0; t < count; t++)
+            batch_put_in(b, &s->rules, row, start, segment, t, e->ids[t], e->weights[t]);
+        start += count;
+        s->at++;
+    }
+}
+
 void sampler_next(struct sampler *s, struct batch *b)
 {
     if (s->rules.stream)
         next_stream(s, b);
+    else if (s->rules.packed)
+        next_packed(s, b);
     else
         next_conversations(s, b);
 }

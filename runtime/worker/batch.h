@@ -7,8 +7,12 @@
  * into rows of `context` tokens with batch_tokens / context rows a step; attention crosses documents. When the examples are
  * used up the order is drawn anew with the next lap's number.
  *
+ * *Packed* conversations share rows of `context` tokens, batch_tokens / context rows a step: each example stands behind the one before
+ * it where it fits whole, else in the next row. Segments count from 1 in a row, positions start anew in each, attention stays inside, and
+ * the first token of each has no predecessor. Only objectives that weigh token by token may be packed (step_packs).
+ *
  * Arrays are [row time], row-major. Index t of a field is about token t.
- *     ids, position, segment (1, padding 0), real (1 or 0), mask (weight of the token as a target, 0 at t = 0),
+ *     ids, position, segment (from 1, padding 0), real (1 or 0), mask (weight of the token as a target, 0 at t = 0),
  *     scored (1 where a real token has a predecessor), bytes (length of the token's text)
  */
 #ifndef RONDO_WORKER_BATCH_H
@@ -41,6 +45,7 @@ struct batch_rules {
     const float *token_bytes; /* borrowed; bytes of the text of each id */
     int64_t batch_tokens, context;
     bool stream; /* text rather than conversations */
+    bool packed; /* conversations share rows; no example is longer than `context` */
 };
 
 struct sampler {

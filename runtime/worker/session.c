@@ -88,7 +88,8 @@ static bool read_text(struct session *s, struct error *err)
     buffer_free(&text);
     s->rules = (struct batch_rules){ .token_bytes = s->token_bytes,
                                      .batch_tokens = json_integer_value(json_object_get(s->spec, "batch_tokens")),
-                                     .context = json_integer_value(json_object_get(s->spec, "context")) };
+                                     .context = json_integer_value(json_object_get(s->spec, "context")),
+                                     .packed = json_object_get(s->spec, "packing") != NULL };
     return true;
 }
 
@@ -363,6 +364,8 @@ static bool make_step(struct session *s, struct session_step *step, struct error
 
         if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &step->objective, err))
             return error_at(err, "objective");
+        if (s->rules.packed && !step_packs(&step->model, &step->objective, err))
+            return error_at(err, "packing");
         step->graph = step_graph(&parts, err);
     }
     step->stored = step->graph ? stored_types(s, step->graph) : NULL;
