@@ -37,6 +37,8 @@ struct model_source {
     size_t part_count;
     struct entry *entries; /* in name order */
     size_t entry_count;
+    struct tensor *stacks; /* tensors of experts as one, without data: "a.experts.*.b" of a.experts.0.b, a.experts.1.b, ... */
+    size_t stack_count;
     json_t *config, *variables;
     char *chat_template;
 };
@@ -76,6 +78,75 @@ static bool add_entry(struct model_source *model, const struct tensor *stored, c
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a name");
     model->entry_count++;
     return true;
+}
+
+/* Stacks of experts -------------------------------------------------------------------------------------------------------- */
+
+static const struct entry *find(const struct model_source *model, const char *name);
+
+/* Expert `e` of a stack; NULL when there is none. */
+static const struct entry *expert_of(const struct model_source *model, const char *stack, uint64_t e)
+{
+    const char *star = strchr(stack, '*');
+    char name[512];
+
+    if (snprintf(name, sizeof name, "%.*s%" PRIu64 "%s", (int)(star - stack), stack, e, star + 1) >= (int)sizeof name)
+        return NULL;
+    return find(model, name);
+}
+
+static bool same_kind(const struct tensor *a, const struct tensor *b)
+{
+    return a->type == b->type && a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
+}
+
+/* The stack that begins with `first`, if that is an expert of number 0 with at most seven axes. */
+static bool add_stack(struct model_source *model, const struct tensor *first, struct error *err)
+{
+    struct tensor *stack = &model->stacks[model->stack_count];
+    const char *at = strstr(first->name, ".experts.0.");
+    const struct entry *each;
+    uint64_t count = 0;
+
+    if (!at || first->rank + 1 > sizeof first->dims / sizeof *first->dims)
+        return true;
+    *stack = (struct tensor){ .type = first->type, .rank = first->rank + 1, .name = strdup(first->name) };
+    if (!stack->name)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for a name");
+    model->stack_count++;
+    stack->name[at + 9 - first->name] = '*';
+    while ((each = expert_of(model, stack->name, count))) {
+        if (!same_kind(&each->view, first))
+            return error_set(err, ERROR_SHAPE, NULL, "%s is of another shape or type than that of expert 0", each->view.name);
+        stack->size += each->view.size;
+        count++;
+    }
+    stack->dims[0] = count;
+    memcpy(stack->dims + 1, first->dims, first->rank * sizeof *first->dims);
+    return true;
+}
+
+static bool stack_experts(struct model_source *model, struct error *err)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->entry_count; i++)
+        count += strstr(model->entries[i].view.name, ".experts.0.") != NULL;
+    model->stacks = calloc(count + 1, sizeof *model->stacks);
+    if (!model->stacks)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu tensors", count);
+    for (size_t i = 0; i < model->entry_count; i++)
+        if (!add_stack(model, &model->entries[i].view, err))
+            return false;
+    return true;
+}
+
+static const struct tensor *find_stack(const struct model_source *model, const char *name)
+{
+    for (size_t i = 0; i < model->stack_count; i++)
+        if (strcmp(model->stacks[i].name, name) == 0)
+            return &model->stacks[i];
+    return NULL;
 }
 
 /* GGUF --------------------------------------------------------------------------------------------------------------------- */
@@ -211,7 +282,7 @@ static bool open_weights(struct model_source *model, struct error *err)
         for (size_t j = 0; j < model->parts[i].count; j++)
             if (!add_entry(model, &model->parts[i].tensors[j], model->parts[i].tensors[j].name, 0, err))
                 return false;
-    return sort_entries(model, err);
+    return sort_entries(model, err) && stack_experts(model, err);
 }
 
 /* The template that tokenizer_config.json holds: a string, or a list of named ones. */
@@ -328,6 +399,9 @@ void model_close(struct model_source *model)
         return;
     for (size_t i = 0; i < model->entry_count; i++)
         free(model->entries[i].view.name);
+    for (size_t i = 0; i < model->stack_count; i++)
+        free(model->stacks[i].name);
+    free(model->stacks);
     for (size_t i = 0; i < model->part_count; i++)
         safetensors_close(&model->parts[i]);
     gguf_close(&model->gguf);
@@ -381,7 +455,7 @@ const struct tensor *model_find(const struct model_source *model, const char *na
 {
     const struct entry *entry = find(model, name);
 
-    return entry ? &entry->view : NULL;
+    return entry ? &entry->view : find_stack(model, name);
 }
 
 /* Reads the rows of one head: HF's row t*d/2 + p is the stored row 2p + t, d rows in all. */
@@ -433,7 +507,17 @@ static const char *nearest(const struct model_source *model, const char *name, c
 bool model_read_tensor(const struct model_source *model, const char *name, float *out, struct error *err)
 {
     const struct entry *entry = find(model, name);
+    const struct tensor *stack = entry ? NULL : find_stack(model, name);
     char hint[200];
+
+    for (uint64_t e = 0; stack && e < stack->dims[0]; e++) {
+        const struct tensor *t = &expert_of(model, name, e)->view;
+
+        if (!model_read_tensor(model, t->name, out + e * tensor_values(t), err))
+            return false;
+    }
+    if (stack)
+        return true;
 
     if (!entry)
         return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
@@ -484,13 +568,40 @@ static void *rows_in_halves(const struct entry *entry)
     return out;
 }
 
+/* The experts one after the other, as they are stored. */
+static bool read_stack(const struct model_source *model, const struct tensor *stack, const void **bytes, void **owned,
+                       enum tensor_type *type, struct error *err)
+{
+    uint8_t *out = malloc(stack->size + 1);
+    size_t at = 0;
+
+    if (!out)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", stack->name);
+    for (uint64_t e = 0; e < stack->dims[0]; e++) {
+        const struct tensor *t = &expert_of(model, stack->name, e)->view;
+
+        if (!all_finite(model, t, err)) {
+            free(out);
+            return false;
+        }
+        memcpy(out + at, t->data, t->size);
+        at += t->size;
+    }
+    *bytes = *owned = out;
+    *type = stack->type;
+    return true;
+}
+
 bool model_read_stored(const struct model_source *model, const char *name, const void **bytes, void **owned,
                        enum tensor_type *type, struct error *err)
 {
     const struct entry *entry = find(model, name);
+    const struct tensor *stack = entry ? NULL : find_stack(model, name);
     char hint[200];
 
     *owned = NULL;
+    if (stack)
+        return read_stack(model, stack, bytes, owned, type, err);
     if (!entry)
         return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
     if (!all_finite(model, &entry->view, err))

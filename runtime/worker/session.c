@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "native/kernel/pool.h"
+#include "native/model/match.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/step.h"
 
@@ -118,7 +119,9 @@ static bool read_layout(struct session *s, struct error *err)
     if (!trace_model(s, 1, BATCH_BUCKET, true, &trace, err))
         return error_at(err, "model");
 
-    bool ok = layout_new(&s->layout, trace.meta, err);
+    bool ok = (model_match(s->model, json_object_get(trace.meta, "params"), err) ||
+               error_at(err, "%s", json_string_value(json_object_get(s->job, "model")))) &&
+              layout_new(&s->layout, trace.meta, err);
 
     script_trace_free(&trace);
     if (!ok)

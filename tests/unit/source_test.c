@@ -11,6 +11,7 @@
 
 #include "native/base/buffer.h"
 #include "native/base/file.h"
+#include "native/model/match.h"
 #include "native/model/safetensors.h"
 #include "native/model/source.h"
 
@@ -124,6 +125,43 @@ static void parts_are_read_as_one_model(void **state)
     expect_refusal(folder, ERROR_DUPLICATE);
 }
 
+static void experts_are_read_as_one_tensor_and_matched_with_the_model(void **state)
+{
+    const struct folder *folder = *state;
+    json_t *good =
+        json_loads("[{\"name\": \"a.experts.*.b\", \"axes\": \"expert=2 out=2\"}, {\"name\": \"w.lora_A.weight\", \"axes\": "
+                   "\"rank=1\", \"role\": \"lora_a\"}]",
+                   0, NULL);
+    json_t *none = json_array();
+    struct error err = { 0 };
+    float values[4];
+
+    put_text(folder, "config.json", "{}");
+    put_text(folder, "model.safetensors.index.json",
+             "{\"weight_map\": {\"a.experts.0.b\": \"a.safetensors\", \"a.experts.1.b\": \"b.safetensors\"}}");
+    put_part(folder, "a.safetensors", "a.experts.0.b", 1);
+    put_part(folder, "b.safetensors", "a.experts.1.b", 2);
+    struct model_source *model = model_open(folder->path, NULL);
+
+    assert_true(model_read_tensor(model, "a.experts.*.b", values, NULL));
+    assert_true(values[0] == 1 && values[1] == 1 && values[2] == 2 && values[3] == 2);
+    assert_int_equal(tensor_values(model_find(model, "a.experts.*.b")), 4);
+    assert_true(model_match(model, good, NULL));
+    assert_false(model_match(model, none, &err));
+    assert_int_equal(err.code, ERROR_UNKNOWN);
+    json_object_set_new(json_array_get(good, 0), "axes", json_string("expert=2 out=3"));
+    err = (struct error){ 0 };
+    assert_false(model_match(model, good, &err));
+    assert_int_equal(err.code, ERROR_SHAPE);
+    json_object_set_new(json_array_get(good, 0), "name", json_string("a.experts.*.c"));
+    err = (struct error){ 0 };
+    assert_false(model_match(model, good, &err));
+    assert_int_equal(err.code, ERROR_MISSING);
+    json_decref(good);
+    json_decref(none);
+    model_close(model);
+}
+
 static void an_index_names_files_of_its_own_folder_only(void **state)
 {
     static const char *const names[] = { "../a.safetensors", "/etc/passwd", ".hidden" };
@@ -217,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_without_weights_opens_with_its_configuration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_are_read_as_one_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_index_names_files_of_its_own_folder_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(experts_are_read_as_one_tensor_and_matched_with_the_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(weights_that_are_not_finite_are_not_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_template_file_goes_before_one_in_the_configuration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tokens_of_the_configuration_are_variables_of_templates, set_up, tear_down),
