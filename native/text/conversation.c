@@ -272,12 +272,11 @@ static bool turn_example(const struct conversation_format *format, struct turn *
     return *result != TURN_FAULT;
 }
 
-/* An example from `before` on that begins the one after it gives its weights to that one. */
-static void coalesce(struct examples *list, size_t before)
+void examples_coalesce(struct examples *list, size_t first)
 {
-    size_t kept = before;
+    size_t kept = first;
 
-    for (size_t i = before; i < list->count; i++) {
+    for (size_t i = first; i < list->count; i++) {
         struct example *e = &list->items[i], *next = i + 1 < list->count ? e + 1 : NULL;
 
         if (next && next->count >= e->count && !memcmp(next->ids, e->ids, e->count * sizeof *e->ids)) {
@@ -343,7 +342,7 @@ static bool turn_examples(const struct conversation_format *format, const json_t
         }
     }
     if (format->coalesce)
-        coalesce(out, before);
+        examples_coalesce(out, before);
     if (!turns)
         drop(counts, CONVERSATION_NOTHING_TRAINED, line, "messages: no assistant turn");
     return true;

@@ -93,6 +93,9 @@ struct examples {
 
 void examples_free(struct examples *list);
 
+/* From example `first` on: one whose tokens begin the next gives its weights to that one and goes. */
+void examples_coalesce(struct examples *list, size_t first);
+
 /* Appends the examples of row `index`; adds to `counts`. false with `err` on a fault: "data.jsonl:3: messages[1].role". */
 bool conversation_examples(const struct conversation_format *format, const struct rows *rows, size_t index, struct examples *out,
                            struct conversation_counts *counts, struct error *err);

@@ -8,73 +8,6 @@ enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
 static enum flow run(struct interpreter *in, const struct node *n);
 static enum flow run_items(struct interpreter *in, const struct node *n, struct value items, size_t depth);
 
-/* ---- names ---- */
-
-static void frame_set(struct interpreter *in, struct frame *f, const char *name, struct value value)
-{
-    for (size_t i = 0; i < f->count; i++)
-        if (f->variables[i].name == name) {
-            f->variables[i].value = value;
-            return;
-        }
-    if (f->count == f->capacity) {
-        size_t capacity = f->capacity ? f->capacity * 2 : 4;
-        struct variable *grown = arena_array(in->a, capacity, sizeof *grown);
-
-        if (f->count)
-            memcpy(grown, f->variables, f->count * sizeof *grown);
-        f->variables = grown;
-        f->capacity = capacity;
-    }
-    f->variables[f->count++] = (struct variable){ name, value };
-}
-
-static struct value lookup(struct interpreter *in, const char *name)
-{
-    struct value found;
-
-    for (const struct frame *f = in->frame; f; f = f->outer)
-        for (size_t i = 0; i < f->count; i++)
-            if (f->variables[i].name == name)
-                return f->variables[i].value;
-    if (dict_get_text(in->context, name, &found))
-        return found;
-
-    const struct function *function = function_named(name);
-
-    if (function)
-        return (struct value){ .kind = VALUE_FUNCTION, .function = function };
-    return value_undefined(name);
-}
-
-static struct frame *frame_new(struct interpreter *in, struct frame *outer)
-{
-    struct frame *f = arena_new(in->a, sizeof *f);
-
-    f->outer = outer;
-    return f;
-}
-
-static void assign(struct interpreter *in, const struct node *target, struct value value)
-{
-    if (target->kind == NODE_NAME) {
-        frame_set(in, in->frame, target->name, value);
-    } else if (target->kind == NODE_ATTRIBUTE) {
-        struct value object = evaluate(in, target->a);
-
-        if (object.kind != VALUE_NAMESPACE)
-            template_raise(in->a, ERROR_SCRIPT, "cannot assign attribute on non-namespace object");
-        dict_set(in->a, object.dict, value_as_text(in->a, target->name), value);
-    } else {
-        const struct list *parts = value_iterate(in->a, value);
-
-        if (parts->count != target->count)
-            template_raise(in->a, ERROR_SCRIPT, "%zu values for %zu names", parts->count, target->count);
-        for (size_t i = 0; i < target->count; i++)
-            assign(in, target->items[i], parts->items[i]);
-    }
-}
-
 /* ---- calls ---- */
 
 static struct arguments evaluate_arguments(struct interpreter *in, const struct node *n, const char *callee)
@@ -313,7 +246,7 @@ static struct value evaluate_node(struct interpreter *in, const struct node *n)
     case NODE_CONSTANT:
         return n->value;
     case NODE_NAME:
-        return lookup(in, n->name);
+        return frame_lookup(in, n->name);
     case NODE_LIST:
     case NODE_TUPLE:
     case NODE_DICT:
@@ -412,7 +345,7 @@ static const struct list *loop_items(struct interpreter *in, const struct node *
 
     in->frame = frame_new(in, outer);
     for (size_t i = 0; i < all->count; i++) {
-        assign(in, n->a, all->items[i]);
+        frame_assign(in, n->a, all->items[i]);
         if (value_true(evaluate(in, n->c)))
             list_add(in->a, kept.list, all->items[i]);
     }
@@ -431,7 +364,7 @@ static enum flow run_items(struct interpreter *in, const struct node *n, struct 
         arena_step(in->a, 1);
         in->frame = frame_new(in, outer);
         frame_set(in, in->frame, n->name, shown);
-        assign(in, n->a, loop->list->items[loop->index]);
+        frame_assign(in, n->a, loop->list->items[loop->index]);
         if (run_iteration(in, n, loop) == FLOW_BREAK)
             break;
     }
@@ -561,11 +494,11 @@ static enum flow run_node(struct interpreter *in, const struct node *n)
     case NODE_WITH:
         return run_with(in, n);
     case NODE_SET:
-        assign(in, n->a, evaluate(in, n->b));
+        frame_assign(in, n->a, evaluate(in, n->b));
         break;
     case NODE_SET_BLOCK:
         v = run_block(in, n);
-        assign(in, n->a, n->b ? filter_text(in, n->b, v) : v);
+        frame_assign(in, n->a, n->b ? filter_text(in, n->b, v) : v);
         break;
     case NODE_FILTER_BLOCK:
         value_print(in->a, filter_text(in, n->b, run_block(in, n)), in->out);

@@ -52,6 +52,13 @@ void interpreter_run(struct arena *a, const struct node *root, struct value cont
 
 struct value evaluate(struct interpreter *in, const struct node *n);
 
+/* ---- names (template_frames.c) ---- */
+
+struct frame *frame_new(struct interpreter *in, struct frame *outer);
+void frame_set(struct interpreter *in, struct frame *f, const char *name, struct value value); /* `name` interned */
+struct value frame_lookup(struct interpreter *in, const char *name);                           /* then context, then functions */
+void frame_assign(struct interpreter *in, const struct node *target, struct value value);      /* a name, ns.name, or several */
+
 /* ---- operators (template_operators.c) ---- */
 
 struct value operate(struct arena *a, enum operator op, struct value x, struct value y);

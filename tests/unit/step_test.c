@@ -229,6 +229,55 @@ static void the_gradient_of_the_adapters_is_that_of_finite_differences(void **st
     batch_free(&b);
 }
 
+/* Two turns of a conversation, the second with half the weight: tokens of the first begin those of the second. */
+static void two_turns(struct examples *list)
+{
+    static const size_t counts[] = { 11, 20 }, first[] = { 7, 15 };
+
+    *list = (struct examples){ calloc(2, sizeof *list->items), 2, 2 };
+    for (size_t k = 0; k < 2; k++) {
+        struct example *e = &list->items[k];
+
+        *e = (struct example){ .ids = calloc(counts[k], 4), .weights = calloc(counts[k], 4), .count = counts[k] };
+        for (size_t i = 0; i < e->count; i++) {
+            e->ids[i] = (uint32_t)(i * 7 + 3) % FIXTURE_END;
+            e->weights[i] = i < first[k] ? 0 : k ? 0.5f : 1;
+        }
+    }
+}
+
+static void examples_that_are_coalesced_have_the_same_loss_and_gradient(void **state)
+{
+    struct batch turns = { 0 }, one = { 0 };
+    struct examples list;
+    float *values = values_make(), norm, other, most = 0;
+
+    (void)state;
+    two_turns(&list);
+    batch_of(&turns, &f.session->rules, (const struct example *const[]){ &list.items[0], &list.items[1] }, 2);
+    examples_coalesce(&list, 0);
+    assert_int_equal(list.count, 1);
+    batch_of(&one, &f.session->rules, (const struct example *const[]){ &list.items[0] }, 1);
+    assert_int_equal(one.trained, turns.trained);
+    assert_true(one.tokens == 20 && turns.tokens == 31);
+
+    double want = loss_of(&turns, values);
+
+    assert_true(fabs(loss_of(&one, values) - want) < 1e-6 * want);
+
+    float *g = gradient_of(&turns, values, 0, &norm), *h = gradient_of(&one, values, 0, &other);
+
+    for (uint64_t i = 0; i < f.session->layout.values; i++)
+        most = fmaxf(most, fabsf(g[i] - h[i]));
+    assert_true(most < 1e-6f * norm && fabsf(norm - other) < 1e-5f * norm); /* sums in another order */
+    free(g);
+    free(h);
+    free(values);
+    examples_free(&list);
+    batch_free(&turns);
+    batch_free(&one);
+}
+
 static void clipping_scales_the_whole_gradient_to_the_limit(void **state)
 {
     struct batch b = { 0 };
@@ -294,6 +343,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_loss_is_the_mean_over_what_the_assistant_wrote),
         cmocka_unit_test(a_tokens_log_probability_comes_from_the_position_before_it),
         cmocka_unit_test(the_gradient_of_the_adapters_is_that_of_finite_differences),
+        cmocka_unit_test(examples_that_are_coalesced_have_the_same_loss_and_gradient),
         cmocka_unit_test(clipping_scales_the_whole_gradient_to_the_limit),
         cmocka_unit_test(two_sessions_make_the_same_graph),
     };
