@@ -35,7 +35,10 @@ static int fit_main(struct invocation *in)
     json_t *after = json_object_get(json_object_get(result, "eval"), "after"),
            *before = json_object_get(json_object_get(result, "eval"), "before");
 
-    if (json_is_object(after))
+    if (json_is_real(json_object_get(after, "reward")))
+        printf("held-out reward %.4f -> %.4f\n", json_real_value(json_object_get(before, "reward")),
+               json_real_value(json_object_get(after, "reward")));
+    else if (json_is_object(after))
         printf("held-out loss %.4f -> %.4f, tool-call accuracy %.3f -> %.3f\n",
                json_number_value(json_object_get(before, "loss")), json_number_value(json_object_get(after, "loss")),
                json_number_value(json_object_get(before, "tool_call_accuracy")),

@@ -16,8 +16,12 @@ static void print_evaluation(const json_t *eval)
     if (!before)
         return;
     printf("\n%-28s %10s %10s\n", "held out", "before", "after");
-    printf("%-28s %10.4f %10.4f\n", "loss", json_real_value(json_object_get(before, "loss")),
-           json_real_value(json_object_get(after, "loss")));
+    if (json_is_real(json_object_get(after, "reward")))
+        printf("%-28s %10.4f %10.4f\n", "reward", json_real_value(json_object_get(before, "reward")),
+               json_real_value(json_object_get(after, "reward")));
+    if (json_is_real(json_object_get(after, "loss")))
+        printf("%-28s %10.4f %10.4f\n", "loss", json_real_value(json_object_get(before, "loss")),
+               json_real_value(json_object_get(after, "loss")));
     if (json_is_real(json_object_get(after, "tool_call_accuracy")))
         printf("%-28s %10.3f %10.3f\n", "tool-call accuracy", json_number_value(json_object_get(before, "tool_call_accuracy")),
                json_number_value(json_object_get(after, "tool_call_accuracy")));

@@ -308,6 +308,9 @@ static void read_scripts(struct run_spec *out, const json_t *json)
     out->inner = script_of(json_object_get(json, "inner"));
     out->outer = script_of(json_object_get(json, "outer"));
     out->schedule = script_of(json_object_get(json, "schedule"));
+    out->rewarded = json_object_get(json, "reward") != NULL;
+    if (out->rewarded)
+        out->reward = script_of(json_object_get(json, "reward"));
     for (size_t i = 0; i < json_array_size(list); i++)
         out->aggregators[out->aggregator_count++] = script_of(json_array_get(list, i));
     json_object_foreach(json_object_get(json, "imports"), name, value) out->imports[out->import_count++] =

@@ -41,6 +41,8 @@ struct run_spec {
     const char *modality; /* "language" */
     struct hash base_model;
     struct spec_script model, objective, inner, outer, schedule;
+    struct spec_script reward; /* of runs on rollouts: `rewarded` */
+    bool rewarded;
     const char *chat_template; /* "model": the one in base_model; else the text of a CID */
     struct {
         const char *kind; /* "lora"; "none": every weight is trained, the rest is 0 and NULL */

@@ -593,6 +593,8 @@ function verbs.run(request)
   return out
 end
 
+verbs.score = R.score
+
 native.register("serve", function(request)
   local verb = verbs[request.verb]
   if not verb then raise("no verb %s", R.tostring(request.verb)) end

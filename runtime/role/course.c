@@ -362,6 +362,8 @@ static void want_scripts(struct course *c, struct wants *w)
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         want(w, own[i], false);
+    if (s->rewarded)
+        want(w, s->reward.cid, false);
     for (size_t i = 0; i < s->aggregator_count; i++)
         want(w, s->aggregators[i].cid, false);
     for (size_t i = 0; i < s->import_count; i++)
@@ -475,6 +477,8 @@ static bool add_scripts(struct course *c, json_t *scripts, struct error *err)
 
     for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
         ok = add_script(c, scripts, own[i].id, own[i].name, err);
+    if (ok && s->rewarded)
+        ok = add_script(c, scripts, s->reward.cid, "reward", err);
     for (size_t i = 0; ok && i < s->aggregator_count; i++)
         ok = add_script(c, scripts, s->aggregators[i].cid, "aggregator", err);
     for (size_t i = 0; ok && i < s->import_count; i++)

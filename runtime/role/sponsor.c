@@ -119,14 +119,16 @@ static json_t *describe_stored(const struct sponsor_setting *setting, struct has
     return meta;
 }
 
-/* The worker reads rows of text and conversations: other kinds of data are for graphs that only tests and `script check` make. */
+/* The worker reads rows of text, conversations and prompts: other kinds of data are for graphs that only tests and `script check` make. */
 static bool is_fed(const json_t *meta, const char *name, struct error *err)
 {
     const char *kind = document_text(meta, "kind"), *data = document_text(meta, "data");
 
-    if (!kind || strcmp(kind, "objective") != 0 || !data || strcmp(data, "chat") == 0 || strcmp(data, "text") == 0)
+    if (!kind || strcmp(kind, "objective") != 0 || !data || strcmp(data, "chat") == 0 || strcmp(data, "text") == 0 ||
+        strcmp(data, "rollouts") == 0)
         return true;
-    error_set(err, ERROR_UNSUPPORTED, "objectives on chat and text train", "no run feeds an objective with %s yet", data);
+    error_set(err, ERROR_UNSUPPORTED, "objectives on chat, text and rollouts train", "no run feeds an objective with %s yet",
+              data);
     return error_at(err, "%s", name);
 }
 
@@ -170,7 +172,7 @@ static bool put_script(const struct sponsor_setting *setting, json_t *entry, jso
 
 static bool put_scripts(const struct sponsor_setting *setting, json_t *draft, struct error *err)
 {
-    static const char *const roles[] = { "model", "objective", "inner", "outer", "schedule" };
+    static const char *const roles[] = { "model", "objective", "reward", "inner", "outer", "schedule" };
     const char *tier = document_text(json_object_get(draft, "trust"), "tier");
     bool open = tier && strcmp(tier, "open") == 0, safe = false;
     json_t *imports = json_object_get(draft, "imports"), *entry;

@@ -207,6 +207,19 @@ bool script_rates(const struct script_bundle *bundle, json_t *context, uint64_t 
     return ok || error_set(err, ERROR_TYPE, NULL, "script reply: no list of rates");
 }
 
+json_t *script_score(const struct script_bundle *bundle, json_t *completions, const struct script_limits *limits,
+                     struct error *err)
+{
+    json_t *list = value_of(bundle, "score", json_pack("{s:O}", "completions", completions), limits, err);
+
+    if (list && !json_is_array(list)) {
+        json_decref(list);
+        list = NULL;
+        error_set(err, ERROR_FAULT, NULL, "script reply: no list of rewards");
+    }
+    return list;
+}
+
 json_t *script_run_file(const struct script_bundle *bundle, const struct script_limits *limits, struct error *err)
 {
     return value_of(bundle, "run", NULL, limits, err);

@@ -156,6 +156,13 @@ json_t *script_plan(const struct script_bundle *bundle, json_t *context, json_t 
 bool script_rates(const struct script_bundle *bundle, json_t *context, uint64_t first, size_t count, double *lr,
                   const struct script_limits *limits, struct error *err);
 
+/* --- rewards ------------------------------------------------------------------------------------------------------- */
+
+/* `completions`: a list of { prompt, reference: JSON as text, text, tokens, truncated, round }. Result: a list of one reward each, an
+ * integer or decimal text, or false where the script returned nil. A failure at one of them is a failure of the call. */
+json_t *script_score(const struct script_bundle *bundle, json_t *completions, const struct script_limits *limits,
+                     struct error *err);
+
 /* --- run files ----------------------------------------------------------------------------------------------------- */
 
 /* A plain table { spec =, network = } as JSON, checked for known kinds of value only (runtime/doc checks the spec). */

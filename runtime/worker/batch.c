@@ -14,6 +14,9 @@ void batch_free(struct batch *b)
     free(b->mask);
     free(b->scored);
     free(b->bytes);
+    for (size_t i = 0; i < b->extra_count; i++)
+        free(b->extra[i].data);
+    free(b->extra);
     *b = (struct batch){ 0 };
 }
 
@@ -28,7 +31,18 @@ const void *batch_field(const struct batch *b, const char *name)
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(fields[i].name, name) == 0)
             return fields[i].data;
+    for (size_t i = 0; i < b->extra_count; i++)
+        if (strcmp(b->extra[i].name, name) == 0)
+            return b->extra[i].data;
     return NULL;
+}
+
+uint64_t batch_field_count(const struct batch *b, const char *name)
+{
+    for (size_t i = 0; i < b->extra_count; i++)
+        if (strcmp(b->extra[i].name, name) == 0)
+            return b->extra[i].count;
+    return batch_field(b, name) ? (uint64_t)(b->rows * b->time) : 0;
 }
 
 static void *grown(void *old, size_t count)
@@ -38,6 +52,27 @@ static void *grown(void *old, size_t count)
     if (!bytes)
         abort();
     return bytes;
+}
+
+float *batch_extra(struct batch *b, const char *name, uint64_t count)
+{
+    struct batch_extra *e = NULL;
+
+    for (size_t i = 0; i < b->extra_count && !e; i++)
+        if (strcmp(b->extra[i].name, name) == 0)
+            e = &b->extra[i];
+    if (!e) {
+        b->extra = realloc(b->extra, (b->extra_count + 1) * sizeof *b->extra);
+        if (!b->extra)
+            abort();
+        e = &b->extra[b->extra_count++];
+        *e = (struct batch_extra){ 0 };
+        strncpy(e->name, name, sizeof e->name - 1);
+    }
+    e->data = grown(e->data, (size_t)count + 1);
+    e->count = count;
+    memset(e->data, 0, (size_t)count * sizeof *e->data);
+    return e->data;
 }
 
 /* Sets the shape and clears every field. */

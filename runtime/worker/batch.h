@@ -28,18 +28,33 @@
 
 enum { BATCH_BUCKET = 32 };
 
+/* A further field, of rollouts: [batch time], [batch], or what `prepare` returned. */
+struct batch_extra {
+    char name[64];
+    float *data; /* owned */
+    uint64_t count;
+};
+
 struct batch {
     int64_t rows, time;
     int32_t *ids, *position, *segment; /* owned, rows * time each */
     float *real, *mask, *scored, *bytes;
     size_t capacity;
+    struct batch_extra *extra; /* owned list */
+    size_t extra_count;
     uint64_t tokens, trained; /* real tokens, and those with a weight */
 };
 
 void batch_free(struct batch *b);
 
+/* Room for a further field of `count` values, zeros; an old one of that name is overwritten. Borrowed. */
+float *batch_extra(struct batch *b, const char *name, uint64_t count);
+
 /* The fields by name ("ids", ...), for graphs and for the batch root; NULL for another name. */
 const void *batch_field(const struct batch *b, const char *name);
+
+/* How many values it has, 4 bytes each; 0 for another name. */
+uint64_t batch_field_count(const struct batch *b, const char *name);
 
 struct batch_rules {
     const float *token_bytes; /* borrowed; bytes of the text of each id */

@@ -9,7 +9,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/folding.h"
-#include "runtime/worker/training.h"
+#include "runtime/worker/rollouts.h"
 
 double plan_number(const json_t *plan, const char *name, double otherwise)
 {
@@ -31,7 +31,8 @@ struct running {
     int64_t round, steps;
     float *start, *values;
     double *rates;
-    struct sampler sampler;
+    struct sampler sampler;   /* of a run on given text */
+    struct rollouts rollouts; /* else */
     struct batch batch;
     struct training training;
 };
@@ -41,6 +42,7 @@ static void running_free(struct running *r)
     training_free(&r->training);
     batch_free(&r->batch);
     sampler_free(&r->sampler);
+    rollouts_free(&r->rollouts);
     free(r->start);
     free(r->values);
     free(r->rates);
@@ -53,6 +55,11 @@ static bool load_data(struct running *r, const json_t *shards, struct hash seed,
     struct batch_rules rules = r->s->rules;
     bool ok = true;
 
+    if (r->s->rollout.samples) {
+        free(lists);
+        return rollouts_new(&r->rollouts, r->s, shards, seed, document_text(r->context, "did"), r->round,
+                            plan_number(r->plan, "clip", 0), err);
+    }
     for (size_t i = 0; ok && i < count; i++) {
         struct hash id;
         const struct session_shard *shard = NULL;
@@ -138,6 +145,16 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* A batch of rollouts serves several steps. */
+static bool next_batch(struct running *r, int64_t step, struct error *err)
+{
+    if (!r->s->rollout.samples)
+        sampler_next(&r->sampler, &r->batch);
+    else if (step % r->s->rollout.updates == 0)
+        return rollouts_next(&r->rollouts, r->values, &r->batch, err);
+    return true;
+}
+
 static bool run_steps(struct running *r, const struct job_reporter *to, struct inner *out, struct error *err)
 {
     json_t *probes = json_object_get(r->context, "probes");
@@ -152,7 +169,8 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
         struct step_leaf *leaf = &out->log.leaves[i];
         double progress = (double)((r->round - 1) * r->steps + i) / (double)(rounds * r->steps);
 
-        sampler_next(&r->sampler, &r->batch);
+        if (!next_batch(r, i, err))
+            return false;
         leaf->batch = batch_root(&r->batch);
         if (!training_step(&r->training, &r->batch, r->rates[i], progress, err))
             return false;

@@ -11,7 +11,7 @@
 #include "runtime/store/object.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
-#include "runtime/worker/training.h"
+#include "runtime/worker/rollouts.h"
 
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
 #define LOG_MEDIA     "application/vnd.rondo.step-log"
@@ -254,6 +254,48 @@ static bool evaluate_shard(struct session *s, const struct session_shard *shard,
     return ok;
 }
 
+/* Mean reward of one completion a prompt, drawn as the run draws, by seeds that are the same for every state. */
+static json_t *measure(struct session *s, const json_t *job, const float *values, const struct job_reporter *to,
+                       struct error *err)
+{
+    enum { AT_ONCE = 64 };
+    json_t *shards = json_object_get(job, "shards"), *shard;
+    int64_t most = document_integer(job, "rows");
+    struct rollout_measure sum = { 0 };
+    size_t index;
+
+    json_array_foreach(shards, index, shard)
+    {
+        const struct session_shard *rows = NULL;
+        struct hash id;
+
+        if (!cid_parse(json_string_value(shard), &id, err) || !(rows = session_shard(s, id, err)))
+            return NULL;
+        for (size_t at = 0; at < rows->prompts.count && (most <= 0 || (int64_t)sum.rows < most);) {
+            const struct prompt *list[AT_ONCE];
+            size_t count = 0;
+
+            while (count < AT_ONCE && at < rows->prompts.count && (most <= 0 || (int64_t)(sum.rows + count) < most))
+                list[count++] = &rows->prompts.items[at++];
+            if (!rollouts_measure(s, values, list, count, &sum, err))
+                return NULL;
+            if (to) {
+                json_t *report = json_pack("{s:I}", "evaluated", (json_int_t)sum.rows);
+
+                to->report(to->context, report);
+                json_decref(report);
+            }
+        }
+    }
+    if (sum.valid == 0) {
+        error_set(err, ERROR_MISSING, "does the reward fit the rows' references?", "no held-out completion has a reward");
+        return NULL;
+    }
+    return json_pack("{s:f, s:I, s:I, s:f, s:f}", "reward", sum.reward / (double)sum.valid, "rows", (json_int_t)sum.rows,
+                     "declined", (json_int_t)(sum.rows - sum.valid), "truncated", (double)sum.truncated / (double)sum.rows,
+                     "tokens_per_completion", (double)sum.tokens / (double)sum.rows);
+}
+
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
 {
     float *values = layout_values(&s->layout, err);
@@ -264,6 +306,11 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
     size_t index;
     bool ok = values && cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
 
+    if (s->rollout.samples) {
+        result = ok ? measure(s, job, values, to, err) : NULL;
+        free(values);
+        return result;
+    }
     json_array_foreach(shards, index, shard)
     {
         struct hash id;

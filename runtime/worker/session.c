@@ -4,15 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "native/base/json.h"
 #include "native/kernel/pool.h"
 #include "native/model/match.h"
 #include "runtime/store/object.h"
+#include "runtime/worker/bound.h"
 #include "runtime/worker/step.h"
 
 #define SHARD_LIMIT (UINT64_C(1) << 30)
 #define SHARD_MEDIA "application/vnd.rondo.shard+jsonl"
 
-static const char *const role_fields[] = { "model", "objective", "inner", "outer", "schedule" };
+static const char *const role_fields[SESSION_ROLES] = { "model", "objective", "inner", "outer", "schedule", "reward" };
 
 /* Collects the script and every import of the spec as candidates. */
 static bool read_script(struct session *s, json_t *entry, const char *field, struct session_script *out, struct error *err)
@@ -46,8 +48,9 @@ static bool read_scripts(struct session *s, struct error *err)
     json_t *list = json_object_get(s->spec, "aggregators"), *entry;
     size_t index;
 
-    for (size_t i = 0; i < sizeof role_fields / sizeof *role_fields; i++)
-        if (!read_script(s, json_object_get(s->spec, role_fields[i]), role_fields[i], &s->scripts[i], err))
+    for (size_t i = 0; i < SESSION_ROLES; i++)
+        if ((i != SESSION_REWARD || json_object_get(s->spec, "reward")) &&
+            !read_script(s, json_object_get(s->spec, role_fields[i]), role_fields[i], &s->scripts[i], err))
             return false;
     json_array_foreach(list, index, entry)
     {
@@ -58,6 +61,37 @@ static bool read_scripts(struct session *s, struct error *err)
         s->aggregator_count++;
     }
     return true;
+}
+
+static double rollout_number(const json_t *rollout, const char *name, double otherwise)
+{
+    return json_decimal(json_object_get(rollout, name), otherwise);
+}
+
+/* An objective on rollouts and a reward belong together. */
+static bool read_rollout(struct session *s, struct error *err)
+{
+    json_t *meta = script_describe(&s->scripts[SESSION_OBJECTIVE].bundle, &s->limits, err);
+    const json_t *rollout = json_object_get(meta, "rollout");
+    const char *data = json_string_value(json_object_get(meta, "data"));
+    bool wanted = data && strcmp(data, "rollouts") == 0, given = s->scripts[SESSION_REWARD].files != NULL, ok = meta != NULL;
+
+    if (ok && wanted && !given)
+        ok = error_set(err, ERROR_MISSING, "reward = { script = \"exact_match\" }", "an objective on rollouts needs a reward");
+    else if (ok && given && !wanted)
+        ok = error_set(err, ERROR_UNSUPPORTED, "leave reward out, or take grpo as objective", "the objective reads no rollouts");
+    if (ok && wanted) {
+        s->rollout = (struct session_rollout){ .samples = (int64_t)rollout_number(rollout, "samples", 8),
+                                               .updates = (int64_t)rollout_number(rollout, "updates", 1),
+                                               .max_tokens = (int64_t)rollout_number(rollout, "max_tokens", 256),
+                                               .temperature = rollout_number(rollout, "temperature", 1) };
+        if (s->rollout.samples < 1 || s->rollout.samples > 4096 || s->rollout.updates < 1 || s->rollout.max_tokens < 1 ||
+            s->rollout.max_tokens > 1 << 20 || !(s->rollout.temperature > 0))
+            ok = error_set(err, ERROR_RANGE, "samples 1 to 4096, updates and max_tokens from 1, temperature above 0",
+                           "the objective's rollout cannot be");
+    }
+    json_decref(meta);
+    return ok || error_at(err, "objective");
 }
 
 static bool read_text(struct session *s, struct error *err)
@@ -155,7 +189,8 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
     s->model = model_open(json_string_value(json_object_get(job, "model")), err);
-    if (s->model && read_text(s, err) && read_scripts(s, err) && read_layout(s, err))
+    if (s->model && read_text(s, err) && read_scripts(s, err) && (!json_object_get(s->spec, "reward") || read_rollout(s, err)) &&
+        read_layout(s, err))
         return s;
     session_free(s);
     return NULL;
@@ -164,6 +199,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
 static void step_free(struct session_step *step)
 {
     executor_free(step->executor);
+    executor_free(step->prepare);
     graph_free(step->graph);
     free(step->stored);
     script_trace_free(&step->model);
@@ -174,6 +210,7 @@ static void step_free(struct session_step *step)
 static void shard_free(struct session_shard *shard)
 {
     examples_free(&shard->examples);
+    prompts_free(&shard->prompts);
     rows_free(&shard->rows);
     buffer_free(&shard->bytes);
     free(shard);
@@ -232,6 +269,8 @@ static bool read_shard(struct session *s, struct session_shard *shard, struct er
     if (!object_get(&s->blocks, shard->id, SHARD_MEDIA, SHARD_LIMIT, &shard->bytes, err) ||
         !rows_of(&shard->rows, cid_text(shard->id, name), (const char *)shard->bytes.bytes, shard->bytes.size, err))
         return false;
+    if (s->rollout.samples)
+        return prompts_read(&format, &shard->rows, &shard->prompts, err);
     for (size_t i = 0; i < shard->rows.count; i++) {
         json_t *row = i == 0 ? rows_read(&shard->rows, 0, err) : NULL;
 
@@ -338,17 +377,34 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
     return ex;
 }
 
+/* Whole batches of rollouts are prepared by a graph of their own. */
+static bool make_prepare(struct session *s, struct session_step *step, struct error *err)
+{
+    json_t *prepare = json_object_get(step->objective.meta, "prepare");
+
+    if (!json_is_object(prepare))
+        return true;
+
+    const struct graph *g = bound_graph(&step->objective, json_object_get(prepare, "graph"), err);
+
+    step->prepare = g ? executor_new(g, &(struct executor_options){ .pool = s->pool }, err) : NULL;
+    return step->prepare != NULL;
+}
+
 static bool make_step(struct session *s, struct session_step *step, struct error *err)
 {
-    struct step_parts parts = {
-        .model = &step->model, .objective = &step->objective, .optimiser = &s->inner, .layout = &s->layout, .clip = step->clip
-    };
+    struct step_parts parts = { .model = &step->model,
+                                .objective = &step->objective,
+                                .optimiser = &s->inner,
+                                .layout = &s->layout,
+                                .clip = step->clip,
+                                .temperature = s->rollout.samples ? s->rollout.temperature : 1 };
     json_t *axes;
 
     if (!trace_model(s, step->rows, step->time, step->use == SESSION_TRAIN, &step->model, err))
         return error_at(err, "model");
     if (step->use == SESSION_EVALUATE) {
-        step->graph = step_evaluation_graph(&step->model, err);
+        step->graph = step_evaluation_graph(&step->model, parts.temperature, err);
     } else if (step->use == SESSION_CONTINUE) {
         step->graph = step_sampling_graph(&step->model, err);
         s->cache = step->graph && !s->cache ? cache_new(step->graph, "time", err) : s->cache;
@@ -363,6 +419,8 @@ static bool make_step(struct session *s, struct session_step *step, struct error
             .time = step->time,
             .vocab = json_integer_value(json_object_get(axes, "vocab")),
             .embed = json_integer_value(json_object_get(axes, "embed")),
+            .prompt = s->rollout.samples ? step->rows / s->rollout.samples : 0,
+            .sample = s->rollout.samples,
         };
 
         if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &step->objective, err))
@@ -370,6 +428,8 @@ static bool make_step(struct session *s, struct session_step *step, struct error
         if (s->rules.packed && !step_packs(&step->model, &step->objective, err))
             return error_at(err, "packing");
         step->graph = step_graph(&parts, err);
+        if (step->graph && !make_prepare(s, step, err))
+            return error_at(err, "objective");
     }
     step->stored = step->graph ? stored_types(s, step->graph) : NULL;
     step->executor = step->graph ? make_executor(s, step->graph, step->stored, step->cache, err) : NULL;

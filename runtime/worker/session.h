@@ -14,6 +14,7 @@
 #include "runtime/store/block.h"
 #include "runtime/worker/batch.h"
 #include "runtime/worker/layout.h"
+#include "runtime/worker/prompts.h"
 
 struct pool;
 
@@ -31,8 +32,27 @@ struct session_shard {
     struct buffer bytes;
     struct rows rows;
     struct examples examples;
+    struct prompts prompts; /* in a run on rollouts, instead of examples */
     struct conversation_counts counts;
     bool stream;
+};
+
+enum session_role {
+    SESSION_MODEL,
+    SESSION_OBJECTIVE,
+    SESSION_INNER,
+    SESSION_OUTER,
+    SESSION_SCHEDULE,
+    SESSION_REWARD,
+    SESSION_ROLES
+};
+
+/* What the objective asks of its rollouts. */
+struct session_rollout {
+    int64_t samples;    /* completions of a prompt: a group */
+    int64_t updates;    /* steps on each batch of rollouts */
+    int64_t max_tokens; /* of a completion */
+    double temperature; /* of drawing, and of every log-probability that the objective reads */
 };
 
 /* What a shape's graph is for: an inner step, log-probabilities of given text, logits of tokens that go on with kept sequences. */
@@ -54,8 +74,9 @@ struct session_step {
     uint8_t *
         stored; /* enum tensor_type of each bound node's data: frozen weights stay as the file has them where the graph allows it */
     struct executor *executor;
-    struct cache *cache; /* borrowed: of the sequences that go on, or NULL */
-    uint64_t serial;     /* no other step of this session has or had it */
+    struct executor *prepare; /* of an objective's `prepare`; NULL: it has none */
+    struct cache *cache;      /* borrowed: of the sequences that go on, or NULL */
+    uint64_t serial;          /* no other step of this session has or had it */
 };
 
 struct session {
@@ -73,7 +94,8 @@ struct session {
     float *token_bytes;
     struct batch_rules rules; /* `stream` is the shard's */
 
-    struct session_script scripts[5]; /* by enum session_role */
+    struct session_script scripts[SESSION_ROLES]; /* a reward only where the spec has one */
+    struct session_rollout rollout;               /* samples 0: a run on given text */
     struct session_script aggregators[8];
     size_t aggregator_count;
 
@@ -92,8 +114,6 @@ struct session {
     uint64_t arenas; /* SESSION_ARENAS */
     uint64_t memory; /* bytes for one step: weights, state and arena; three quarters of this machine's */
 };
-
-enum session_role { SESSION_MODEL, SESSION_OBJECTIVE, SESSION_INNER, SESSION_OUTER, SESSION_SCHEDULE };
 
 /* `job`: { run, spec, model: path, template: text | null, scripts: { CID: { name, source } } }. Takes no reference from the caller.
  * NULL with `err`. */

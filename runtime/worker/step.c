@@ -75,6 +75,16 @@ static bool add_model(struct build *b, const struct script_trace *model, uint32_
            error_set(b->err, ERROR_UNSUPPORTED, NULL, "a model that reads no ids has no token log-probabilities");
 }
 
+/* logits / temperature. */
+static bool cool(struct build *b, double temperature, uint32_t *logits)
+{
+    uint32_t t;
+
+    return temperature == 0 || temperature == 1 ||
+           (graph_constant(b->g, TENSOR_F32, temperature, &t, b->err) &&
+            graph_binary(b->g, OPERATOR_DIV, *logits, t, logits, b->err));
+}
+
 /* log p(token t | tokens before it) [batch time], 0 at t = 0. */
 static bool add_logprobs(struct build *b, uint32_t logits, uint32_t ids, uint32_t *logprobs)
 {
@@ -106,14 +116,49 @@ static bool add_field(struct build *b, const char *field, uint32_t logits, uint3
     return false;
 }
 
-static bool is_data(const char *field)
+/* Whether a field comes with the batch, as what `prepare` returned does. */
+static bool is_data(const struct script_trace *objective, const char *field)
 {
-    static const char *const known[] = { "b.ids", "b.mask", "b.scored", "b.bytes", "b.progress" };
+    static const char *const known[] = { "b.ids",         "b.mask",  "b.scored",    "b.bytes",        "b.progress",
+                                         "b.reward",      "b.valid", "b.truncated", "b.old_logprobs", "b.sampler_logprobs",
+                                         "b.ref_logprobs" };
+    json_t *output;
+    size_t index;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i], field) == 0)
             return true;
+    json_array_foreach(json_object_get(json_object_get(objective->meta, "prepare"), "outputs"), index, output)
+    {
+        const char *name = json_string_value(json_object_get(output, "name"));
+
+        if (name && strcmp(name, field) == 0)
+            return true;
+    }
     return false;
+}
+
+/* A batch of rollouts is prepared before its first step (rollouts.h), from what comes with it alone. */
+static bool may_prepare(const struct script_trace *objective, struct error *err)
+{
+    json_t *prepare = json_object_get(objective->meta, "prepare"), *input;
+    const char *data = json_string_value(json_object_get(objective->meta, "data"));
+    size_t index;
+
+    if (!json_is_object(prepare))
+        return true;
+    if (!data || strcmp(data, "rollouts") != 0)
+        return error_set(err, ERROR_UNSUPPORTED, "objectives on rollouts may have one", "`prepare` of an objective on %s",
+                         data ? data : "nothing");
+    json_array_foreach(json_object_get(prepare, "inputs"), index, input)
+    {
+        const char *name = json_string_value(json_object_get(input, "name"));
+
+        if (!name || !is_data(objective, name))
+            return error_set(err, ERROR_UNSUPPORTED, "rewards, masks, ids and kept log-probabilities can be read there",
+                             "`prepare` reads %s", name ? name : "nothing");
+    }
+    return true;
 }
 
 static bool add_objective(struct build *b, uint32_t logits, uint32_t ids)
@@ -126,12 +171,12 @@ static bool add_objective(struct build *b, uint32_t logits, uint32_t ids)
 
     if (!src)
         return false;
-    if (!json_is_null(json_object_get(objective->meta, "prepare")) && json_object_get(objective->meta, "prepare"))
-        return error_set(b->err, ERROR_UNSUPPORTED, "objectives without `prepare` run", "an objective with `prepare`");
+    if (!may_prepare(objective, b->err))
+        return false;
     for (uint32_t i = 0; i < src->bound_count; i++) {
         const char *name = graph_text(src, src->nodes[src->bound[i]].name);
 
-        if (is_data(name))
+        if (is_data(objective, name))
             continue;
         error_clear(b->err);
         if (count == 16 || !add_field(b, name, logits, ids, &bindings[count].node)) {
@@ -394,17 +439,17 @@ struct graph *step_graph(const struct step_parts *parts, struct error *err)
 {
     struct build b = { .g = graph_new(NULL), .parts = parts, .err = err };
     uint32_t logits, ids;
-    bool ok = add_model(&b, parts->model, &logits, &ids) && add_objective(&b, logits, ids) && add_loss(&b) &&
-              (!parts->optimiser || add_training(&b));
+    bool ok = add_model(&b, parts->model, &logits, &ids) && cool(&b, parts->temperature, &logits) &&
+              add_objective(&b, logits, ids) && add_loss(&b) && (!parts->optimiser || add_training(&b));
 
     return finish(&b, ok);
 }
 
-struct graph *step_evaluation_graph(const struct script_trace *model, struct error *err)
+struct graph *step_evaluation_graph(const struct script_trace *model, double temperature, struct error *err)
 {
     struct build b = { .g = graph_new(NULL), .err = err };
     uint32_t logits, ids, logprobs, best, next, equal, moved, named;
-    bool ok = add_model(&b, model, &logits, &ids) && add_logprobs(&b, logits, ids, &logprobs) &&
+    bool ok = add_model(&b, model, &logits, &ids) && cool(&b, temperature, &logits) && add_logprobs(&b, logits, ids, &logprobs) &&
               graph_over(b.g, OPERATOR_ARGMAX, logits, GRAPH_NONE, GRAPH_NONE, "vocab", &best, err) &&
               shift(&b, ids, -1, &next) && graph_binary(b.g, OPERATOR_EQ, best, next, &equal, err) &&
               shift(&b, equal, 1, &moved) && rename_axis(&b, moved, "row", "batch", &named) &&

@@ -24,7 +24,8 @@ struct step_parts {
     const struct script_trace *model, *objective;
     const struct script_trace *optimiser; /* NULL: forward pass and loss only */
     const struct layout *layout;
-    double clip; /* greatest norm of the whole gradient; 0: not clipped */
+    double clip;        /* greatest norm of the whole gradient; 0: not clipped */
+    double temperature; /* log-probabilities and entropies are of logits / temperature; 0 is 1 */
 };
 
 /* A new canonical graph. Errors: unsupported (a field that this version does not offer, an operator without a backward), shape. */
@@ -36,7 +37,7 @@ bool step_packs(const struct script_trace *model, const struct script_trace *obj
 
 /* For evaluation: outputs `logprobs` and `best` [batch time]: log-probability of token t, and whether it is the arg max (1 or 0)
  * given the tokens before it; at t = 0 both are 0. */
-struct graph *step_evaluation_graph(const struct script_trace *model, struct error *err);
+struct graph *step_evaluation_graph(const struct script_trace *model, double temperature, struct error *err);
 
 /* For generation: output `logits` [row time vocab], of the token after each place. */
 struct graph *step_sampling_graph(const struct script_trace *model, struct error *err);

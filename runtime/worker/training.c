@@ -39,6 +39,7 @@ bool training_input(struct session *s, const struct session_step *step, uint32_t
     const char *name = graph_text(g, g->nodes[g->bound[i]].name);
     long place = layout_find(&s->layout, name);
     uint64_t count = (uint64_t)(step->rows * step->time);
+    bool extra;
 
     *data = NULL;
     *field = NULL;
@@ -47,6 +48,7 @@ bool training_input(struct session *s, const struct session_step *step, uint32_t
             *field = model_fields[k];
     if (strncmp(name, "b.", 2) == 0)
         *field = name + 2;
+    extra = *field && s->rollout.samples > 0; /* rollouts: fill_fields compares sizes, which are not all [batch time] */
     if (place >= 0) {
         *data = values + s->layout.parameters[place].offset;
         count = s->layout.parameters[place].values;
@@ -54,7 +56,7 @@ bool training_input(struct session *s, const struct session_step *step, uint32_t
         *data = step->stored[i] == g->nodes[g->bound[i]].type ? session_weight(s, name, &count, err)
                                                               : session_stored_weight(s, name, &count, err);
     }
-    return (*data || *field) && bound_fits(g, g->bound[i], count * sizeof(float), err);
+    return (*data || *field) && (extra || bound_fits(g, g->bound[i], count * sizeof(float), err));
 }
 
 static bool bind_output(struct training *t, const struct graph *g, uint32_t i, struct training_bound *b, struct error *err)
@@ -123,11 +125,17 @@ static struct training_bound *find_bound(struct training *t, int64_t rows, int64
     return bind_step(t, step, b, err) ? b : NULL;
 }
 
-static void fill_fields(const struct training_bound *b, const struct batch *batch)
+static bool fill_fields(const struct training_bound *b, const struct batch *batch, struct error *err)
 {
-    for (uint32_t i = 0; i < b->step->graph->bound_count; i++)
-        if (b->fields[i])
+    const struct graph *g = b->step->graph;
+
+    for (uint32_t i = 0; i < g->bound_count; i++)
+        if (b->fields[i]) {
             b->inputs[i] = batch_field(batch, b->fields[i]);
+            if (!bound_fits(g, g->bound[i], batch_field_count(batch, b->fields[i]) * sizeof(float), err))
+                return error_at(err, "b.%s", b->fields[i]);
+        }
+    return true;
 }
 
 /* Which operator first gave what is not finite, and the parameter before it. Values and states are those before the step, since what is to be
@@ -159,10 +167,9 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
     struct training_bound *b = find_bound(t, batch->rows, batch->time, err);
     uint64_t at;
 
-    if (!b)
+    if (!b || !fill_fields(b, batch, err))
         return false;
     t->last = (size_t)(b - t->bound);
-    fill_fields(b, batch);
     t->lr = (float)lr;
     t->progress = (float)progress;
     bool ok = executor_run(b->step->executor, b->inputs, b->outputs, &t->random, err);
@@ -211,6 +218,11 @@ struct hash training_root(const struct training *t)
     return root;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct named_tensor *)a)->name, ((const struct named_tensor *)b)->name);
+}
+
 struct hash batch_root(const struct batch *b)
 {
     static const struct {
@@ -219,7 +231,7 @@ struct hash batch_root(const struct batch *b)
     } fields[] = { { "bytes", CODE_F32 }, { "ids", CODE_I32 },    { "mask", CODE_F32 },   { "position", CODE_I32 },
                    { "real", CODE_F32 },  { "scored", CODE_F32 }, { "segment", CODE_I32 } };
     enum { FIELDS = sizeof fields / sizeof *fields };
-    struct named_tensor tensors[FIELDS];
+    struct named_tensor *tensors = calloc(FIELDS + b->extra_count, sizeof *tensors);
     struct error err = { 0 };
     struct hash root = { 0 };
 
@@ -229,13 +241,19 @@ struct hash batch_root(const struct batch *b)
                                             .rank = 2,
                                             .dims = { (uint64_t)b->rows, (uint64_t)b->time },
                                             .bytes = batch_field(b, fields[i].name) };
-    if (!root_of_state(tensors, FIELDS, &root, &err))
+    for (size_t i = 0; i < b->extra_count; i++)
+        tensors[FIELDS + i] = (struct named_tensor){
+            .name = b->extra[i].name, .code = CODE_F32, .rank = 1, .dims = { b->extra[i].count }, .bytes = b->extra[i].data
+        };
+    qsort(tensors, FIELDS + b->extra_count, sizeof *tensors, by_name);
+    if (!root_of_state(tensors, FIELDS + b->extra_count, &root, &err))
         abort();
+    free(tensors);
     return root;
 }
 
-bool evaluate_batch(struct session *s, const float *values, const struct batch *b, struct evaluation *sum, bool *row_exact,
-                    struct error *err)
+bool training_logprobs(struct session *s, const float *values, const struct batch *b, float *logprobs, float *best,
+                       struct error *err)
 {
     const struct session_step *step = session_step(s, b->rows, b->time, SESSION_EVALUATE, 0, err);
 
@@ -245,7 +263,7 @@ bool evaluate_batch(struct session *s, const float *values, const struct batch *
     const struct graph *g = step->graph;
     size_t count = (size_t)(b->rows * b->time);
     const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
-    float *logprobs = malloc(count * sizeof *logprobs), *best = malloc(count * sizeof *best);
+    void *outputs[2] = { logprobs, best };
     bool ok = true;
 
     for (uint32_t i = 0; ok && i < g->bound_count; i++) {
@@ -255,12 +273,20 @@ bool evaluate_batch(struct session *s, const float *values, const struct batch *
         if (ok && field)
             inputs[i] = batch_field(b, field);
     }
-
-    void *outputs[2] = { logprobs, best };
-
     for (uint32_t i = 0; ok && i < g->output_count; i++)
         ok = bound_fits(g, g->outputs[i].node, count * sizeof(float), err);
     ok = ok && executor_run(step->executor, inputs, outputs, NULL, err);
+    free(inputs);
+    return ok;
+}
+
+bool evaluate_batch(struct session *s, const float *values, const struct batch *b, struct evaluation *sum, bool *row_exact,
+                    struct error *err)
+{
+    size_t count = (size_t)(b->rows * b->time);
+    float *logprobs = malloc(count * sizeof *logprobs), *best = malloc(count * sizeof *best);
+    bool ok = training_logprobs(s, values, b, logprobs, best, err);
+
     for (int64_t row = 0; ok && row < b->rows; row++) {
         bool exact = true;
 
@@ -275,7 +301,6 @@ bool evaluate_batch(struct session *s, const float *values, const struct batch *
         if (row_exact)
             row_exact[row] = exact;
     }
-    free(inputs);
     free(logprobs);
     free(best);
     return ok;

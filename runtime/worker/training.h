@@ -52,6 +52,10 @@ struct hash batch_root(const struct batch *b);
 bool training_input(struct session *s, const struct session_step *step, uint32_t i, const float *values, const void **data,
                     const char **field, struct error *err);
 
+/* Log-probability of each token, and 1 where it is the arg max, [batch time]; at the run's sampling temperature. */
+bool training_logprobs(struct session *s, const float *values, const struct batch *b, float *logprobs, float *best,
+                       struct error *err);
+
 /* Loss over evaluation rows: sums of -logprob over trained tokens, and rows whose every trained token is the arg max. */
 struct evaluation {
     double loss; /* Σ over rows of -Σ weight · logprob, in ascending order */

@@ -298,6 +298,8 @@ static void every_shipped_script_passes_its_check(void **state)
                                          "tool_call",
                                          "json_schema",
                                          "length_penalty",
+                                         "regex_like",
+                                         "close_match",
                                          "combine" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct script_set set;

@@ -217,7 +217,24 @@ local function rl()
   f.sampler_logprobs = f.old_logprobs
   return f
 end
-local function grpo_value(given) local o, f = objective("grpo", given, rl()); return loss(o, f) end
+local function published(given) -- the published numbers divide by G - 1 and add 1e-4
+  local out = { advantage = "sample_std", eps = 1e-4 }
+  for k, v in pairs(given) do out[k] = v end
+  return out
+end
+local function grpo_value(given) local o, f = objective("grpo", published(given), rl()); return loss(o, f) end
+test("group-relative advantages: by the population deviation, exactly zero in a group of equal rewards", function()
+  local _, f = objective("grpo", {}, rl())
+  for i, x in ipairs { 1.507553, -.904532, .301511, -.904532 } do near(f.advantage.data[i], x, 2e-6, "std") end
+  local g = rl()
+  g.reward = of("prompt=1 sample=4", { .1, .1, .1, .1 })
+  _, f = objective("grpo", {}, g)
+  for i = 1, 4 do assert(f.advantage.data[i] == 0) end
+  g = rl()
+  g.reward, g.valid = of("prompt=1 sample=4", { 1, 9, 0, 0 }), of("prompt=1 sample=4", { 1, 0, 1, 1 })
+  _, f = objective("grpo", { advantage = "centred" }, g)
+  for i, x in ipairs { 2 / 3, 0, -1 / 3, -1 / 3 } do near(f.advantage.data[i], x, 1e-12, "a declined reward") end
+end)
 test("T-GRPO", function()
   near(grpo_value { clip_high = .28 }, .220316, 2e-6, "token 0.2/0.28")
   near(grpo_value { clip_high = .2 }, .225741, 2e-6, "token 0.2/0.2")
@@ -229,9 +246,9 @@ test("T-GRPO", function()
   near(H.metrics.kl_k3, .038693, 2e-6, "k3")
 end)
 test("T-GSPO", function()
-  local o, f = objective("gspo", {}, rl())
+  local o, f = objective("gspo", published {}, rl())
   near(loss(o, f), .035294, 2e-6)
-  o, f = objective("gspo", { clip_low = .2, clip_high = .28 }, rl())
+  o, f = objective("gspo", published { clip_low = .2, clip_high = .28 }, rl())
   near(loss(o, f), -.012123, 2e-6)
 end)
 test("T-PPO", function()
@@ -320,9 +337,9 @@ local function gradient(name, given, make)
   return out
 end
 test("gradients of T-GRPO, T-GSPO", function()
-  near(gradient("grpo", { clip_high = .28 }, rl), { -.177145, -.131233, 0, 0, 0, .096173, .087021, 0, 0, 0, 0, 0, .087021, 0, .096173, .129820 }, 2e-6, "grpo token")
-  near(gradient("grpo", { clip_high = .28, per = "sequence" }, rl), { -.199289, -.147637, 0, 0, 0, .072130, .065265, 0, 0, 0, 0, 0, .065265, 0, .072130, .097365 }, 2e-6, "grpo sequence")
-  near(gradient("gspo", { clip_low = .2, clip_high = .28 }, rl), { -.171529, -.171529, 0, 0, .061056, .061056, .061056, 0, 0, 0, 0, 0, .077102, 0, .077102, .077102 }, 2e-6, "gspo")
+  near(gradient("grpo", published { clip_high = .28 }, rl), { -.177145, -.131233, 0, 0, 0, .096173, .087021, 0, 0, 0, 0, 0, .087021, 0, .096173, .129820 }, 2e-6, "grpo token")
+  near(gradient("grpo", published { clip_high = .28, per = "sequence" }, rl), { -.199289, -.147637, 0, 0, 0, .072130, .065265, 0, 0, 0, 0, 0, .065265, 0, .072130, .097365 }, 2e-6, "grpo sequence")
+  near(gradient("gspo", published { clip_low = .2, clip_high = .28 }, rl), { -.171529, -.171529, 0, 0, .061056, .061056, .061056, 0, 0, 0, 0, 0, .077102, 0, .077102, .077102 }, 2e-6, "gspo")
 end)
 test("gradient of T-DFT sees through no detach", function()
   local function make()
