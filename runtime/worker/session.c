@@ -189,8 +189,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
     s->model = model_open(json_string_value(json_object_get(job, "model")), err);
-    if (s->model && read_text(s, err) && read_scripts(s, err) && (!json_object_get(s->spec, "reward") || read_rollout(s, err)) &&
-        read_layout(s, err))
+    if (s->model && read_text(s, err) && read_scripts(s, err) && read_rollout(s, err) && read_layout(s, err))
         return s;
     session_free(s);
     return NULL;
