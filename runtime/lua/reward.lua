@@ -94,7 +94,8 @@ local function parse(p)
     return { kind = "group", x, slot = slot }
   end
   local function atom()
-    local c, set = sub(p, at, at), nil
+    local c = sub(p, at, at)
+    local set
     at = at + 1
     if c == "(" then return group() end
     if c == "^" then return { kind = "start" } end
@@ -118,7 +119,9 @@ local function parse(p)
     return m, n
   end
   local function repeated()
-    local x, c, least, most = atom(), sub(p, at, at), nil, nil
+    local x = atom()
+    local c = sub(p, at, at)
+    local least, most
     if c == "*" then least, most = 0, math.huge
     elseif c == "+" then least, most = 1, math.huge
     elseif c == "?" then least, most = 0, 1
@@ -194,7 +197,7 @@ local function compile(p)
       split[out] = #code + 1
     else
       local splits, side = {}, nil
-      for i = x.least + 1, x.most do
+      for _ = x.least + 1, x.most do
         splits[#splits + 1], side = maybe()
         put(x[1])
       end
