@@ -34,12 +34,25 @@ typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef int8_t signed16 __attribute__((vector_size(16)));
 typedef int32_t integers16 __attribute__((vector_size(64)));
 typedef float floats16 __attribute__((vector_size(64)));
-#define FLOATS(bytes) __builtin_convertvector(__builtin_convertvector(bytes, integers16), floats16)
+
+/* A number in all lanes, without arithmetic between a scalar and a vector: x87 would make the scalar a long double. */
+static inline void floats_all(floats16 *out, float x)
+{
+    float lanes[16];
+
+    for (unsigned i = 0; i < 16; i++)
+        lanes[i] = x;
+    memcpy(out, lanes, sizeof *out);
+}
+
+#define INTEGERS(bytes) __builtin_convertvector(bytes, integers16)
+#define FLOATS(bytes)   __builtin_convertvector(INTEGERS(bytes), floats16)
 
 static inline void block_q8_0(const uint8_t *at, float *out)
 {
-    const float scale = f32_from_f16(half(at));
+    floats16 scale;
 
+    floats_all(&scale, f32_from_f16(half(at)));
     for (unsigned j = 0; j < 32; j += 16) {
         signed16 q;
         floats16 x;
@@ -52,23 +65,24 @@ static inline void block_q8_0(const uint8_t *at, float *out)
 
 static inline void block_q4_0(const uint8_t *at, float *out)
 {
-    const float scale = f32_from_f16(half(at));
     bytes16 q;
-    floats16 low, high;
+    floats16 scale, low, high;
 
+    floats_all(&scale, f32_from_f16(half(at)));
     memcpy(&q, at + 2, sizeof q);
-    low = scale * (FLOATS(q & 15) - 8.0f); /* the difference is exact */
-    high = scale * (FLOATS(q >> 4) - 8.0f);
+    low = scale * __builtin_convertvector(INTEGERS(q & 15) - 8, floats16);
+    high = scale * __builtin_convertvector(INTEGERS(q >> 4) - 8, floats16);
     memcpy(out, &low, sizeof low);
     memcpy(out + 16, &high, sizeof high);
 }
 
 static inline void block_q4_1(const uint8_t *at, float *out)
 {
-    const float scale = f32_from_f16(half(at)), minimum = f32_from_f16(half(at + 2));
     bytes16 q;
-    floats16 low, high;
+    floats16 scale, minimum, low, high;
 
+    floats_all(&scale, f32_from_f16(half(at)));
+    floats_all(&minimum, f32_from_f16(half(at + 2)));
     memcpy(&q, at + 4, sizeof q);
     low = scale * FLOATS(q & 15) + minimum;
     high = scale * FLOATS(q >> 4) + minimum;
