@@ -288,7 +288,7 @@ const char *value_type(struct value v)
 {
     static const char *const names[] = { "Undefined", "NoneType",  "bool",     "int",    "float", "str",        "list",
                                          "dict",      "Namespace", "function", "method", "Macro", "LoopContext" };
-    static const char *const shapes[] = { "list", "tuple", "generator", "dict_items" };
+    static const char *const shapes[SHAPE_RANGE + 1] = { "list", "tuple", "generator", "dict_items", "range" };
 
     return v.kind == VALUE_LIST ? shapes[v.list->shape] : names[v.kind];
 }
