@@ -6,6 +6,7 @@
 #include "native/kernel/softmax.h"
 #include "native/numerics/exp.h"
 #include "native/numerics/random.h"
+#include "native/text/utf8.h"
 #include "runtime/worker/bound.h"
 #include "runtime/worker/training.h"
 
@@ -44,6 +45,13 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
 static void penalise(float *logits, double repetition, const uint32_t *seen, size_t count)
 {
     float r = (float)repetition;
@@ -51,14 +59,11 @@ static void penalise(float *logits, double repetition, const uint32_t *seen, siz
 
     if (!ids)
         abort();
-    for (size_t i = 0; i < count; i++) { /* each once */
-        bool again = false;
-
-        for (size_t k = 0; k < i && !again; k++)
-            again = seen[k] == seen[i];
-        if (!again)
-            logits[seen[i]] = logits[seen[i]] > 0 ? logits[seen[i]] / r : logits[seen[i]] * r;
-    }
+    memcpy(ids, seen, count * sizeof *ids);
+    qsort(ids, count, sizeof *ids, by_number);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || ids[i] != ids[i - 1]) /* each once */
+            logits[ids[i]] = logits[ids[i]] > 0 ? logits[ids[i]] / r : logits[ids[i]] * r;
     free(ids);
 }
 
@@ -448,6 +453,49 @@ bool generate(struct session *s, const float *values, const struct generate_opti
     free(z.prefix_logits);
     free(z.places);
     free(z.row);
+    return ok;
+}
+
+static void add_end(uint32_t *ends, size_t *count, const json_t *id)
+{
+    if (json_is_integer(id) && *count < GENERATE_ENDS)
+        ends[(*count)++] = (uint32_t)json_integer_value(id);
+}
+
+size_t generate_ends(const struct session *s, uint32_t ends[GENERATE_ENDS])
+{
+    const char *text = json_string_value(json_object_get(s->variables, "eos_token"));
+    json_t *ids = json_object_get(model_config(s->model), "eos_token_id"), *id;
+    size_t count = text && tokenizer_find(s->tokenizer, text, strlen(text), &ends[0]), index;
+
+    add_end(ends, &count, ids);
+    json_array_foreach(ids, index, id)
+    {
+        add_end(ends, &count, id);
+    }
+    return count;
+}
+
+bool generate_text(const struct session *s, const uint32_t *ids, size_t count, bool all, struct buffer *text, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    bool ok = tokenizer_decode(s->tokenizer, ids, count, false, &bytes, err);
+    const char *at = (const char *)bytes.bytes, *end = at + bytes.size;
+
+    buffer_clear(text);
+    while (ok && at < end) {
+        size_t size;
+        uint32_t c = utf8_at(at, end, &size);
+
+        if (c == UINT32_MAX && !all && end - at < 4 && (unsigned char)*at >= 0xc2)
+            break;
+        if (c == UINT32_MAX || c == 0)
+            utf8_add(text, 0xfffd);
+        else
+            buffer_add(text, at, size);
+        at += size;
+    }
+    buffer_free(&bytes);
     return ok;
 }
 

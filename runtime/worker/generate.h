@@ -61,6 +61,13 @@ bool generate(struct session *s, const float *values, const struct generate_opti
               size_t count, struct error *err);
 void generation_free(struct generation *g);
 
+/* The tokens that end a turn of the model: the one the template knows as eos_token, and those of the configuration. Returns how many. */
+enum { GENERATE_ENDS = 16 };
+size_t generate_ends(const struct session *s, uint32_t ends[GENERATE_ENDS]);
+
+/* What tokens say, as UTF-8: what can be no character becomes U+FFFD; an unfinished one at the end waits unless `all`. */
+bool generate_text(const struct session *s, const uint32_t *ids, size_t count, bool all, struct buffer *text, struct error *err);
+
 /* The index that a number in [0, 1) picks. `logits` may be changed; `seen` are the ids of the sequence, for the repetition. */
 uint32_t generate_pick(float *logits, uint32_t count, const struct generate_rule *rule, const uint32_t *seen, size_t seen_count,
                        double uniform);

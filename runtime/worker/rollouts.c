@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/text/utf8.h"
 #include "runtime/crypto/hash.h"
 #include "runtime/round/seed.h"
 #include "runtime/worker/bound.h"
 #include "runtime/worker/generate.h"
 
-enum { AT_ONCE = 64, ENDS = 16 };
+enum { AT_ONCE = 64 };
 
 /* --- prompts in order ----------------------------------------------------------------------------------------------------- */
 
@@ -82,28 +81,6 @@ void rollouts_free(struct rollouts *r)
 
 /* --- drawing -------------------------------------------------------------------------------------------------------------- */
 
-static void add_end(uint32_t *ends, size_t *count, const json_t *id)
-{
-    if (json_is_integer(id) && *count < ENDS)
-        ends[(*count)++] = (uint32_t)json_integer_value(id);
-}
-
-static size_t find_ends(const struct session *s, uint32_t ends[ENDS])
-{
-    const char *text = json_string_value(json_object_get(s->variables, "eos_token"));
-    json_t *ids = json_object_get(model_config(s->model), "eos_token_id"), *id;
-    size_t count = 0, index;
-
-    if (text && tokenizer_find(s->tokenizer, text, strlen(text), &ends[0]))
-        count = 1;
-    add_end(ends, &count, ids);
-    json_array_foreach(ids, index, id)
-    {
-        add_end(ends, &count, id);
-    }
-    return count;
-}
-
 static uint32_t most_tokens(const struct session *s, const struct prompt *p)
 {
     int64_t room = s->rules.context - (int64_t)p->count;
@@ -116,10 +93,10 @@ static struct generation *draw(struct session *s, const float *values, const str
                                struct stream *seeds, struct error *err)
 {
     struct generation *list = calloc(count + 1, sizeof *list);
-    uint32_t ends[ENDS];
+    uint32_t ends[GENERATE_ENDS];
     struct generate_options options = { .rule = { .temperature = s->rollout.temperature, .top_p = 1, .repetition = 1 },
                                         .ends = ends,
-                                        .end_count = find_ends(s, ends),
+                                        .end_count = generate_ends(s, ends),
                                         .rows = AT_ONCE };
 
     if (!list)
@@ -152,28 +129,6 @@ static bool is_truncated(const struct generation *g)
 
 /* --- rewards -------------------------------------------------------------------------------------------------------------- */
 
-/* The text of a completion as UTF-8; what can be no character becomes U+FFFD. */
-static bool decode(const struct session *s, const struct generation *g, struct buffer *text, struct error *err)
-{
-    struct buffer bytes = { 0 };
-    bool ok = tokenizer_decode(s->tokenizer, g->tokens, g->count, false, &bytes, err);
-    const char *at = (const char *)bytes.bytes, *end = at + bytes.size;
-
-    buffer_clear(text);
-    while (ok && at < end) {
-        size_t size;
-        uint32_t c = utf8_at(at, end, &size);
-
-        if (c == UINT32_MAX || c == 0)
-            utf8_add(text, 0xfffd);
-        else
-            buffer_add(text, at, size);
-        at += size;
-    }
-    buffer_free(&bytes);
-    return ok;
-}
-
 static json_t *as_text(const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
@@ -190,7 +145,7 @@ static json_t *completion(const struct session *s, const struct prompt *p, const
     struct buffer text = { 0 };
     json_t *made = NULL;
 
-    if (decode(s, g, &text, err))
+    if (generate_text(s, g->tokens, g->count, true, &text, err))
         made = json_pack(
             "{s:o, s:s%, s:o, s:I, s:b, s:I}", "prompt", as_text(messages ? messages : json_object_get(p->row, "prompt")), "text",
             text.bytes ? (const char *)text.bytes : "", text.size, "reference", as_text(json_object_get(p->row, "reference")),

@@ -5,21 +5,16 @@
 #include <string.h>
 
 #include "native/model/adapter.h"
-#include "native/text/utf8.h"
 #include "runtime/doc/documents.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/generate.h"
 #include "runtime/worker/training.h"
 
-enum { ENDS = 16 };
-
 struct sampling {
     struct session *session;
     float *values;
-    struct tokens tokens; /* the prompt's and what came after */
+    struct tokens tokens; /* the prompt's */
     size_t prompt;
-    uint32_t ends[ENDS];
-    size_t end_count;
     struct buffer text; /* of what came after: valid UTF-8 */
     size_t told;
     const struct job_reporter *to;
@@ -62,30 +57,7 @@ static bool read_values(struct sampling *g, const json_t *job, struct error *err
     return ok;
 }
 
-/* --- prompt and end ------------------------------------------------------------------------------------------------------- */
-
-static void add_end(struct sampling *g, const json_t *id)
-{
-    if (json_is_integer(id) && g->end_count < ENDS)
-        g->ends[g->end_count++] = (uint32_t)json_integer_value(id);
-}
-
-/* The end-of-turn token: the one the template knows as eos_token, and those of the configuration. */
-static void find_ends(struct sampling *g)
-{
-    const struct session *s = g->session;
-    const char *text = json_string_value(json_object_get(s->variables, "eos_token"));
-    json_t *ids = json_object_get(model_config(s->model), "eos_token_id"), *id;
-    size_t index;
-
-    if (text && tokenizer_find(s->tokenizer, text, strlen(text), &g->ends[0]))
-        g->end_count = 1;
-    add_end(g, ids);
-    json_array_foreach(ids, index, id)
-    {
-        add_end(g, id);
-    }
-}
+/* --- prompt --------------------------------------------------------------------------------------------------------------- */
 
 static bool read_prompt(struct sampling *g, const json_t *job, struct error *err)
 {
@@ -117,30 +89,6 @@ static bool read_prompt(struct sampling *g, const json_t *job, struct error *err
 
 /* --- text ----------------------------------------------------------------------------------------------------------------- */
 
-/* The bytes so far as UTF-8: what can be no character becomes U+FFFD; an unfinished one at the end waits unless `all`. */
-static bool decode(struct sampling *g, bool all, struct error *err)
-{
-    struct buffer bytes = { 0 };
-    bool ok = tokenizer_decode(g->session->tokenizer, g->tokens.ids + g->prompt, g->tokens.count - g->prompt, false, &bytes, err);
-    const char *at = (const char *)bytes.bytes, *end = at + bytes.size;
-
-    buffer_clear(&g->text);
-    while (ok && at < end) {
-        size_t size;
-        uint32_t c = utf8_at(at, end, &size);
-
-        if (c == UINT32_MAX && !all && end - at < 4 && (unsigned char)*at >= 0xc2)
-            break;
-        if (c == UINT32_MAX || c == 0)
-            utf8_add(&g->text, 0xfffd);
-        else
-            buffer_add(&g->text, at, size);
-        at += size;
-    }
-    buffer_free(&bytes);
-    return ok;
-}
-
 /* All but the last `hold` bytes, which may be the beginning of something that is cut off; never half a character. */
 static void tell(struct sampling *g, const struct job_reporter *to, size_t hold)
 {
@@ -163,10 +111,7 @@ static bool told_token(void *context, const struct generation *g, struct error *
     struct sampling *s = context;
     size_t hold = 0, at = SIZE_MAX;
 
-    s->tokens.count = s->prompt;
-    for (uint32_t i = 0; i < g->count; i++)
-        tokens_add(&s->tokens, g->tokens[i], 0);
-    if (!decode(s, false, err))
+    if (!generate_text(s->session, g->tokens, g->count, false, &s->text, err))
         return false;
     for (size_t i = 0; i < json_array_size(s->stops); i++) {
         const json_t *stop = json_array_get(s->stops, i);
@@ -212,22 +157,19 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     struct sampling g = { .session = s, .to = to, .stops = json_object_get(job, "stop") };
     struct generation out = { .most = (uint32_t)document_integer(job, "max_tokens"),
                               .seed = (uint64_t)document_integer(job, "seed") };
-    struct generate_options options = { .ends = g.ends, .rows = 1, .token = told_token, .context = &g };
+    uint32_t ends[GENERATE_ENDS];
+    struct generate_options options = {
+        .ends = ends, .end_count = generate_ends(s, ends), .rows = 1, .token = told_token, .context = &g
+    };
     json_t *result = NULL, *logprobs = json_array();
-    uint32_t *prompt = NULL;
-    bool ok;
+    bool ok = read_rule(job, &options.rule, err) && read_values(&g, job, err) && read_prompt(&g, job, err);
 
-    find_ends(&g);
-    options.end_count = g.end_count;
-    ok = read_rule(job, &options.rule, err) && read_values(&g, job, err) && read_prompt(&g, job, err);
     if (ok) {
-        prompt = malloc(g.prompt * sizeof *prompt);
-        memcpy(prompt, g.tokens.ids, g.prompt * sizeof *prompt);
-        out.prompt = prompt;
+        out.prompt = g.tokens.ids;
         out.prompt_count = (uint32_t)g.prompt;
         ok = generate(s, g.values, &options, &out, 1, err);
     }
-    if (ok && (g.stopped || decode(&g, true, err))) {
+    if (ok && (g.stopped || generate_text(s, out.tokens, out.count, true, &g.text, err))) {
         tell(&g, to, 0);
         for (uint32_t i = 0; i < out.count; i++)
             json_array_append_new(logprobs, json_real(out.logprobs[i]));
@@ -237,7 +179,6 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     }
     json_decref(logprobs);
     generation_free(&out);
-    free(prompt);
     buffer_free(&g.text);
     tokens_free(&g.tokens);
     free(g.values);

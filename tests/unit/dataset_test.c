@@ -15,21 +15,21 @@
 #include "runtime/doc/documents.h"
 #include "runtime/role/course.h"
 #include "runtime/store/object.h"
+#include "tests/fixture/fixture.h"
 
 enum { SHARDS = 5, LIMIT = 1 << 24 };
 
-struct fixture {
+struct place {
     char folder[64];
     struct block_store blocks;
 };
 
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
+    struct place *f = calloc(1, sizeof *f);
 
     assert_true(sodium_init() >= 0);
-    strcpy(f->folder, "/tmp/dataset_test_XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
+    fixture_folder(f->folder);
     assert_true(block_store_open(f->folder, &f->blocks, NULL));
     *state = f;
     return 0;
@@ -37,11 +37,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    char command[128];
+    struct place *f = *state;
 
-    snprintf(command, sizeof command, "rm -rf %s", f->folder);
-    assert_int_equal(system(command), 0);
+    fixture_remove(f->folder);
     free(f);
     return 0;
 }
@@ -56,14 +54,14 @@ static struct buffer rows_of_name(const char *name, int first, int count, bool b
     return b;
 }
 
-static void write_file(struct fixture *f, const char *name, struct buffer *bytes, char path[128])
+static void write_file(struct place *f, const char *name, struct buffer *bytes, char path[128])
 {
     snprintf(path, 128, "%s/%s", f->folder, name);
     assert_true(file_write(path, bytes->bytes, bytes->size, 0600, NULL));
     buffer_free(bytes);
 }
 
-static json_t *manifest_of(struct fixture *f, const json_t *dataset)
+static json_t *manifest_of(struct place *f, const json_t *dataset)
 {
     struct buffer bytes = { 0 };
     struct hash id;
@@ -91,7 +89,7 @@ static int shard_with(struct buffer *texts, const char *row)
 }
 
 /* Puts the dataset (the reference is taken) and reads its shards; the manifest. */
-static json_t *put(struct fixture *f, json_t *dataset, struct buffer *texts)
+static json_t *put(struct place *f, json_t *dataset, struct buffer *texts)
 {
     struct error err = { 0 };
     json_t *manifest, *shard;
@@ -123,7 +121,7 @@ static void texts_free(struct buffer *texts)
 
 static void rows_that_are_appended_move_no_other_row(void **state)
 {
-    struct fixture *f = *state;
+    struct place *f = *state;
     struct buffer before[SHARDS], after[SHARDS], bytes = rows_of_name("a", 0, 300, false);
     char path[128], more[128];
 
@@ -142,7 +140,7 @@ static void rows_that_are_appended_move_no_other_row(void **state)
 
 static void a_compressed_file_gives_the_same_manifest(void **state)
 {
-    struct fixture *f = *state;
+    struct place *f = *state;
     struct buffer texts[SHARDS], packed = { 0 }, bytes = rows_of_name("a", 0, 300, false);
     char plain[128], zstd[128];
     json_t *a, *b;
@@ -174,7 +172,7 @@ static int64_t told(const json_t *manifest, size_t corpus, const char *field)
 
 static void corpora_are_mixed_by_their_shares_of_bytes(void **state)
 {
-    struct fixture *f = *state;
+    struct place *f = *state;
     struct buffer texts[SHARDS], bytes = rows_of_name("a", 0, 100, false);
     char a[128], b[128];
     json_t *manifest;
@@ -210,7 +208,7 @@ static size_t taken(struct buffer *texts, const char *name, bool in[1000])
 
 static void a_mix_follows_from_the_seed_and_the_rows_not_from_their_order(void **state)
 {
-    struct fixture *f = *state;
+    struct place *f = *state;
     struct buffer texts[SHARDS], bytes = rows_of_name("a", 0, 100, false);
     char a[128], b[128], backwards[128];
     bool first[1000], second[1000];
@@ -236,7 +234,7 @@ static void a_mix_follows_from_the_seed_and_the_rows_not_from_their_order(void *
     assert_true(differ > 100); /* another seed, other rows */
 }
 
-static void refused(struct fixture *f, json_t *dataset, const char *place, const char *message)
+static void refused(struct place *f, json_t *dataset, const char *place, const char *message)
 {
     struct error err = { 0 };
 
@@ -248,7 +246,7 @@ static void refused(struct fixture *f, json_t *dataset, const char *place, const
 
 static void a_mix_that_cannot_be_kept_is_refused_where_it_stands(void **state)
 {
-    struct fixture *f = *state;
+    struct place *f = *state;
     struct buffer bytes = rows_of_name("a", 0, 100, false), empty = { 0 };
     char a[128], none[128];
     json_t *both;

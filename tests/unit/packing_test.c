@@ -13,24 +13,6 @@
 
 static struct fixture f;
 
-static void packed_batch(struct batch *b)
-{
-    struct error err = { 0 };
-    struct hash id;
-    struct sampler s;
-
-    FIXTURE_OK(cid_parse(json_string_value(json_array_get(f.shards, 0)), &id, &err), &err);
-
-    const struct session_shard *shard = session_shard(f.session, id, &err);
-
-    FIXTURE_OK(shard != NULL, &err);
-    FIXTURE_OK(sampler_new(&s, &f.session->rules, (const struct examples *const[]){ &shard->examples }, 1,
-                           hash_typed("rondo/seed", "s", 1), &err),
-               &err);
-    sampler_next(&s, b);
-    sampler_free(&s);
-}
-
 /* The examples of a packed batch, read from its segments; at most `most`. */
 static size_t examples_of(const struct batch *b, struct example *out, size_t most)
 {
@@ -89,7 +71,7 @@ static void the_gradient_is_that_of_the_same_examples_in_rows_of_their_own(void 
     double difference = 0, norm = 0;
 
     (void)state;
-    packed_batch(&packed);
+    fixture_batch(&f, &packed, 1);
 
     size_t count = examples_of(&packed, examples, MOST);
 
@@ -132,7 +114,7 @@ static void another_example_in_the_row_changes_no_log_probability(void **state)
 
     (void)state;
     FIXTURE_OK(session_genesis(f.session, values, &err), &err);
-    packed_batch(&b);
+    fixture_batch(&f, &b, 1);
     for (int64_t i = 0; i < b.rows * b.time; i++)
         if (b.segment[i] != 2)
             b.mask[i] = 0; /* the loss of the second examples alone */

@@ -12,8 +12,9 @@
 #include "native/base/file.h"
 #include "runtime/role/sponsor.h"
 #include "runtime/script/host.h"
+#include "tests/fixture/fixture.h"
 
-struct fixture {
+struct place {
     char folder[64];
     struct block_store blocks;
     struct key_pair keys;
@@ -21,12 +22,11 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
+    struct place *f = calloc(1, sizeof *f);
     struct error err = { 0 };
 
     assert_true(sodium_init() >= 0);
-    strcpy(f->folder, "/tmp/sponsor_test_XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
+    fixture_folder(f->folder);
     assert_true(block_store_open(f->folder, &f->blocks, &err));
     key_pair_derive("sponsor_test", "sponsor", &f->keys);
     *state = f;
@@ -35,17 +35,15 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    char command[128];
+    struct place *f = *state;
 
-    snprintf(command, sizeof command, "rm -rf %s", f->folder);
-    assert_int_equal(system(command), 0);
+    fixture_remove(f->folder);
     free(f);
     return 0;
 }
 
 /* A draft that is refused at `base_model` when nothing before that is wrong. */
-static bool make(struct fixture *f, const char *tier, json_t *aggregators, struct error *err)
+static bool make(struct place *f, const char *tier, json_t *aggregators, struct error *err)
 {
     json_t *draft =
         json_pack("{s:{s:s}, s:o, s:s}", "trust", "tier", tier, "aggregators", aggregators, "base_model", "/none/model");
@@ -58,7 +56,7 @@ static bool make(struct fixture *f, const char *tier, json_t *aggregators, struc
     return ok;
 }
 
-static json_t *stored(struct fixture *f, const char *name)
+static json_t *stored(struct place *f, const char *name)
 {
     struct buffer source = { 0 };
     struct error err = { 0 };

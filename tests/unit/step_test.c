@@ -14,25 +14,6 @@
 
 static struct fixture f;
 
-static void batch_make(struct batch *b, int steps)
-{
-    struct error err = { 0 };
-    struct hash id;
-    struct sampler s;
-
-    FIXTURE_OK(cid_parse(json_string_value(json_array_get(f.shards, 0)), &id, &err), &err);
-
-    const struct session_shard *shard = session_shard(f.session, id, &err);
-
-    FIXTURE_OK(shard != NULL, &err);
-    FIXTURE_OK(sampler_new(&s, &f.session->rules, (const struct examples *const[]){ &shard->examples }, 1,
-                           hash_typed("rondo/seed", "s", 1), &err),
-               &err);
-    for (int i = 0; i < steps; i++)
-        sampler_next(&s, b);
-    sampler_free(&s);
-}
-
 /* The first trained values, moved off the start so that no adapter is zero. */
 static float *values_make(void)
 {
@@ -124,7 +105,7 @@ static void the_loss_is_the_mean_over_what_the_assistant_wrote(void **state)
 
     (void)state;
     for (int steps = 1; steps < 4; steps++) {
-        batch_make(&b, steps);
+        fixture_batch(&f, &b, steps);
 
         double want = loss_of(&b, values);
         float *moved = malloc((size_t)f.session->layout.values * sizeof *moved);
@@ -151,7 +132,7 @@ static void a_tokens_log_probability_comes_from_the_position_before_it(void **st
     bool rows[32];
 
     (void)state;
-    batch_make(&b, 1);
+    fixture_batch(&f, &b, 1);
 
     float *logits = logits_of(&b, values);
 
@@ -202,7 +183,7 @@ static void the_gradient_of_the_adapters_is_that_of_finite_differences(void **st
     double squares = 0, wrong = 0;
 
     (void)state;
-    batch_make(&b, 1);
+    fixture_batch(&f, &b, 1);
 
     float *g = gradient_of(&b, values, 0, &norm);
 
@@ -284,7 +265,7 @@ static void clipping_scales_the_whole_gradient_to_the_limit(void **state)
     float *values = values_make(), norm, clipped_norm;
 
     (void)state;
-    batch_make(&b, 1);
+    fixture_batch(&f, &b, 1);
 
     float *g = gradient_of(&b, values, 0, &norm);
     float *half = gradient_of(&b, values, (double)norm / 2, &clipped_norm),

@@ -128,11 +128,6 @@ def text_cases():
     yield case("gemma 3", "gemma", T.Gemma3ForCausalLM, T.Gemma3TextConfig, head_dim=8, query_pre_attn_scalar=6, sliding_window=3,
                layer_types=["sliding_attention", "full_attention"], rope_parameters=both)
     yield case("phi3", "phi3", T.Phi3ForCausalLM, T.Phi3Config, rope_parameters=plain(), original_max_position_embeddings=64)
-    for name, original in (("short", 16), ("long", 4)):
-        rope = dict(rope_type="longrope", rope_theta=100.0, short_factor=[1.0, 1.5, 2.5], long_factor=[2.0, 4.0, 9.0],
-                    partial_rotary_factor=0.75, original_max_position_embeddings=original)
-        yield case(f"phi3, {name} factors of longrope", "phi3", T.Phi3ForCausalLM, T.Phi3Config, num_attention_heads=2,
-                   num_key_value_heads=1, original_max_position_embeddings=original, rope_parameters=rope, sliding_window=3)
     yield case("olmo2", "olmo2", T.Olmo2ForCausalLM, T.Olmo2Config, rope_parameters=plain())
     yield case("gpt2", "gpt2", T.GPT2LMHeadModel, T.GPT2Config)
     yield case("qwen3 moe", "moe", T.Qwen3MoeForCausalLM, T.Qwen3MoeConfig, head_dim=8, num_experts=4, num_experts_per_tok=2,
