@@ -246,6 +246,10 @@ static bool check_names(const json_t *spec, struct error *err)
 
     if (strcmp(template, "model") != 0 && !cid_parse(template, &hash, err))
         return error_at(err, "chat_template");
+    if (at(spec, "reference") && !at(spec, "reward")) {
+        error_set(err, ERROR_UNSUPPORTED, "leave it out, or give a reward", "only a run on rollouts reads a reference");
+        return error_at(err, "reference");
+    }
     if (json_object_size(imports) > SPEC_IMPORTS) {
         error_set(err, ERROR_RANGE, NULL, "%zu imports, at most %d", json_object_size(imports), SPEC_IMPORTS);
         return error_at(err, "imports");
@@ -311,6 +315,9 @@ static void read_scripts(struct run_spec *out, const json_t *json)
     out->rewarded = json_object_get(json, "reward") != NULL;
     if (out->rewarded)
         out->reward = script_of(json_object_get(json, "reward"));
+    out->referenced = json_object_get(json, "reference") != NULL;
+    if (out->referenced)
+        out->reference = document_cid(json, "reference");
     for (size_t i = 0; i < json_array_size(list); i++)
         out->aggregators[out->aggregator_count++] = script_of(json_array_get(list, i));
     json_object_foreach(json_object_get(json, "imports"), name, value) out->imports[out->import_count++] =

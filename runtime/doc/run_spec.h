@@ -43,6 +43,8 @@ struct run_spec {
     struct spec_script model, objective, inner, outer, schedule;
     struct spec_script reward; /* of runs on rollouts: `rewarded` */
     bool rewarded;
+    struct hash reference; /* manifest of the model or adapter whose log-probabilities such a run reads: `referenced` */
+    bool referenced;
     const char *chat_template; /* "model": the one in base_model; else the text of a CID */
     struct {
         const char *kind; /* "lora"; "none": every weight is trained, the rest is 0 and NULL */

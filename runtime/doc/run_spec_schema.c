@@ -141,6 +141,7 @@ static const struct schema_field spec_fields[] = {
     FIELD("adapter", OBJECT, .of = &adapter),
     FIELD("objective", OBJECT, .of = &script),
     FIELD("reward", OBJECT, .of = &script, .optional = true),
+    FIELD("reference", CID, .optional = true),
     FIELD("inner", OBJECT, .of = &script),
     FIELD("outer", OBJECT, .of = &script),
     FIELD("aggregators", LIST, .item = &a_script, .least = 1, .most = SPEC_AGGREGATORS),

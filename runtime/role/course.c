@@ -376,51 +376,61 @@ static bool plain_name(const char *name)
     return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 200;
 }
 
-bool course_wants(struct course *c, struct fetch_want **wants, size_t *count, bool *complete, struct error *err)
+/* The manifest of a model, or of an adapter, and what it names once it is here: *complete says whether it was. */
+static bool want_model(struct course *c, struct wants *w, struct hash id, bool *complete, struct error *err)
 {
-    struct wants w = { 0 };
-    struct hash template;
     json_t *model, *file;
     size_t index;
     bool ok = true;
 
+    want(w, id, false);
+    if (!block_has(&c->node->blocks, id)) {
+        *complete = false;
+        return true;
+    }
+    model = read_block(c, id, err);
+    ok = model != NULL;
+    json_array_foreach(json_object_get(model, "files"), index, file)
+    {
+        const char *cid = json_string_value(json_object_get(file, "object"));
+        struct hash object;
+
+        ok = ok && plain_name(json_string_value(json_object_get(file, "name"))) && cid_parse(cid ? cid : "", &object, err);
+        if (ok)
+            want(w, object, true);
+    }
+    if (!ok && err->code == ERROR_NONE)
+        error_set(err, ERROR_SYNTAX, NULL, "the model's manifest names no usable file");
+    json_decref(model);
+    return ok;
+}
+
+bool course_wants(struct course *c, struct fetch_want **wants, size_t *count, bool *complete, struct error *err)
+{
+    struct wants w = { 0 };
+    struct hash template;
+    bool ok;
+
+    *complete = true;
     want_scripts(c, &w);
-    want(&w, c->spec.base_model, false);
     want(&w, c->spec.dataset.manifest, false);
     if (strcmp(c->spec.chat_template, "model") != 0 && cid_parse(c->spec.chat_template, &template, err))
         want(&w, template, false);
-    *complete = block_has(&c->node->blocks, c->spec.base_model);
-    if (*complete) {
-        model = read_block(c, c->spec.base_model, err);
-        ok = model != NULL;
-        json_array_foreach(json_object_get(model, "files"), index, file)
-        {
-            struct hash object;
-
-            ok = ok && plain_name(json_string_value(json_object_get(file, "name"))) &&
-                 cid_parse(json_string_value(json_object_get(file, "object")) ? json_string_value(json_object_get(file, "object"))
-                                                                              : "",
-                           &object, err);
-            if (ok)
-                want(&w, object, true);
-        }
-        if (!ok && err->code == ERROR_NONE)
-            error_set(err, ERROR_SYNTAX, NULL, "the model's manifest names no usable file");
-        json_decref(model);
-    }
+    ok = want_model(c, &w, c->spec.base_model, complete, err) &&
+         (!c->spec.referenced || want_model(c, &w, c->spec.reference, complete, err));
     *wants = w.list;
     *count = w.count;
     return ok;
 }
 
-static bool lay_out_model(struct course *c, char path[4096], struct error *err)
+static bool lay_out_model(struct course *c, struct hash id, char path[4096], struct error *err)
 {
     char cid[CID_TEXT], at[4400];
-    json_t *model = read_block(c, c->spec.base_model, err), *files = json_object_get(model, "files"), *file;
+    json_t *model = read_block(c, id, err), *files = json_object_get(model, "files"), *file;
     size_t index;
     bool ok = model != NULL, gguf = false;
 
-    snprintf(path, 4096, "%.3900s/models/%s", c->node->folder, cid_text(c->spec.base_model, cid));
+    snprintf(path, 4096, "%.3900s/models/%s", c->node->folder, cid_text(id, cid));
     ok = ok && file_make_folder(path, err);
     json_array_foreach(files, index, file)
     {
@@ -511,11 +521,13 @@ static bool read_shards(struct course *c, struct error *err)
 
 bool course_prepare(struct course *c, struct error *err)
 {
-    char path[4096];
+    char path[4096], reference[4096];
     json_t *scripts = json_object();
     struct buffer template = { 0 };
     struct hash id;
-    bool ok = lay_out_model(c, path, err) && add_scripts(c, scripts, err) && read_shards(c, err);
+    bool ok = lay_out_model(c, c->spec.base_model, path, err) &&
+              (!c->spec.referenced || lay_out_model(c, c->spec.reference, reference, err)) && add_scripts(c, scripts, err) &&
+              read_shards(c, err);
 
     if (ok && strcmp(c->spec.chat_template, "model") != 0)
         ok = cid_parse(c->spec.chat_template, &id, err) && block_get(&c->node->blocks, id, &template, err);
@@ -523,6 +535,8 @@ bool course_prepare(struct course *c, struct error *err)
         c->open = json_pack("{s:s, s:s, s:O, s:s, s:o, s:O}", "job", "open", "run", c->run, "spec", c->spec.json, "model", path,
                             "template", template.size ? json_stringn((const char *)template.bytes, template.size) : json_null(),
                             "scripts", scripts);
+    if (c->open && c->spec.referenced)
+        json_object_set_new(c->open, "reference", json_string(reference));
     buffer_free(&template);
     json_decref(scripts);
     return ok && (c->open || error_set(err, ERROR_SYNTAX, NULL, "the chat template is not UTF-8"));

@@ -208,7 +208,8 @@ static bool put_scripts(const struct sponsor_setting *setting, json_t *draft, st
 static bool wanted_file(const char *name)
 {
     static const char *const known[] = { "config.json",         "tokenizer.json",         "tokenizer_config.json",
-                                         "chat_template.jinja", "generation_config.json", "model.safetensors.index.json" };
+                                         "chat_template.jinja", "generation_config.json", "model.safetensors.index.json",
+                                         "adapter_config.json" };
     size_t size = strlen(name);
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -246,9 +247,10 @@ static bool put_json(const struct sponsor_setting *setting, json_t *value, json_
     return ok;
 }
 
-static bool put_model(const struct sponsor_setting *setting, json_t *draft, struct error *err)
+/* `field`: base_model, or reference, which may be an adapter's folder. */
+static bool put_model(const struct sponsor_setting *setting, json_t *draft, const char *field, struct error *err)
 {
-    const char *path = document_text(draft, "base_model");
+    const char *path = document_text(draft, field);
     json_t *files = json_array(), *manifest;
     struct dirent **names = NULL;
     struct hash already;
@@ -280,10 +282,10 @@ static bool put_model(const struct sponsor_setting *setting, json_t *draft, stru
     if (ok && json_array_size(files) == 0)
         ok = error_set(err, ERROR_MISSING, "a folder needs config.json, weights and tokenizer.json", "%s holds no model", path);
     manifest = json_pack("{s:O, s:i}", "files", files, "version", 1);
-    ok = ok && put_json(setting, manifest, draft, "base_model", err);
+    ok = ok && put_json(setting, manifest, draft, field, err);
     json_decref(manifest);
     json_decref(files);
-    return ok || error_at(err, "base_model");
+    return ok || error_at(err, "%s", field);
 }
 
 static bool put_template(const struct sponsor_setting *setting, json_t *draft, struct error *err)
@@ -342,7 +344,8 @@ static void fill_identity(const struct sponsor_setting *setting, json_t *draft)
 bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, struct document *run, struct error *err)
 {
     fill_identity(setting, draft);
-    if (!put_scripts(setting, draft, err) || !put_model(setting, draft, err) || !put_template(setting, draft, err) ||
+    if (!put_scripts(setting, draft, err) || !put_model(setting, draft, "base_model", err) ||
+        !put_model(setting, draft, "reference", err) || !put_template(setting, draft, err) ||
         !dataset_put(setting->blocks, json_object_get(draft, "dataset"), err))
         return false;
     run_spec_complete(draft);

@@ -7,6 +7,7 @@
 #include "runtime/round/seed.h"
 #include "runtime/worker/bound.h"
 #include "runtime/worker/generate.h"
+#include "runtime/worker/reference.h"
 
 enum { AT_ONCE = 64 };
 
@@ -75,7 +76,6 @@ void rollouts_free(struct rollouts *r)
 {
     free(r->prompts);
     free(r->order);
-    free(r->reference);
     *r = (struct rollouts){ 0 };
 }
 
@@ -230,28 +230,20 @@ static bool reads(const struct session_step *step, const char *field)
     return false;
 }
 
-/* Log-probabilities of the batch under `values`, 0 where nothing is trained: what is read there would only be padding. */
+/* Log-probabilities of the batch under `values`, or under the reference (NULL), 0 where nothing is trained: what is read there would only be
+ * padding. */
 static bool add_logprobs(struct rollouts *r, const float *values, const char *name, struct batch *b, struct error *err)
 {
     size_t count = (size_t)(b->rows * b->time);
     float *out = batch_extra(b, name, count), *best = malloc(count * sizeof *best);
-    bool ok = training_logprobs(r->session, values, b, out, best, err);
+    bool ok =
+        values ? training_logprobs(r->session, values, b, out, best, err) : reference_logprobs(r->session, b, out, best, err);
 
     for (size_t i = 0; i < count; i++)
         if (b->mask[i] == 0)
             out[i] = 0;
     free(best);
     return ok || error_at(err, "%s", name);
-}
-
-static bool add_reference(struct rollouts *r, struct batch *b, struct error *err)
-{
-    if (!r->reference) {
-        r->reference = calloc((size_t)r->session->layout.values + 1, sizeof *r->reference);
-        if (!r->reference || !session_genesis(r->session, r->reference, err))
-            return error_at(err, "ref_logprobs");
-    }
-    return add_logprobs(r, r->reference, "ref_logprobs", b, err);
 }
 
 /* Runs the objective's `prepare`; what it returns becomes fields of the batch. */
@@ -308,8 +300,8 @@ static bool fill(struct rollouts *r, const float *values, const struct prompt *c
         return false;
     old = reads(step, "b.old_logprobs");
     reference = reads(step, "b.ref_logprobs");
-    return (!old || add_logprobs(r, values, "old_logprobs", b, err)) && (!reference || add_reference(r, b, err)) &&
-           prepare(r, b, err);
+    return (!old || add_logprobs(r, values, "old_logprobs", b, err)) &&
+           (!reference || add_logprobs(r, NULL, "ref_logprobs", b, err)) && prepare(r, b, err);
 }
 
 static int64_t bucket(int64_t size)

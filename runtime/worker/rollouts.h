@@ -10,7 +10,7 @@
  * root that the step log commits to: ids, mask, rewards, log-probabilities, what `prepare` returned.
  *
  * Fields beside batch.h's: reward, valid, truncated [batch]; sampler_logprobs [batch time]; and where the objective reads them,
- * old_logprobs (of the values before the batch's first step) and ref_logprobs (of the run's first values). The mask is 1 on the tokens
+ * old_logprobs (of the values before the batch's first step) and ref_logprobs (reference.h). The mask is 1 on the tokens
  * that were drawn, the end of the turn among them.
  */
 #ifndef RONDO_WORKER_ROLLOUTS_H
@@ -28,7 +28,6 @@ struct rollouts {
     struct hash seed, draws;
     int64_t round;
     double clip;
-    float *reference; /* owned: the run's first values, once they are needed */
 };
 
 /* `shards` are CIDs. `did` is the trainer's. Errors: missing (no prompt). Free with rollouts_free, after a failure too. */

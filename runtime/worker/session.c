@@ -9,6 +9,7 @@
 #include "native/model/match.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/bound.h"
+#include "runtime/worker/reference.h"
 #include "runtime/worker/step.h"
 
 #define SHARD_LIMIT (UINT64_C(1) << 30)
@@ -250,6 +251,7 @@ void session_free(struct session *s)
     template_free(s->template);
     tokenizer_free(s->tokenizer);
     model_close(s->model);
+    reference_free(s->reference);
     json_decref(s->job);
     free(s);
 }

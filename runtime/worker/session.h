@@ -79,6 +79,12 @@ struct session_step {
     uint64_t serial;          /* no other step of this session has or had it */
 };
 
+/* What reference.h keeps. */
+struct session_reference {
+    struct session *other; /* NULL: the run's own */
+    float *values;
+};
+
 struct session {
     json_t *job;  /* owned: the open job; spec, scripts, options point into it */
     json_t *spec; /* borrowed */
@@ -96,6 +102,7 @@ struct session {
 
     struct session_script scripts[SESSION_ROLES]; /* a reward only where the spec has one */
     struct session_rollout rollout;               /* samples 0: a run on given text */
+    struct session_reference *reference;          /* of a run on rollouts, once it is read */
     struct session_script aggregators[8];
     size_t aggregator_count;
 
@@ -115,7 +122,7 @@ struct session {
     uint64_t memory; /* bytes for one step: weights, state and arena; three quarters of this machine's */
 };
 
-/* `job`: { run, spec, model: path, template: text | null, scripts: { CID: { name, source } } }. Takes no reference from the caller.
+/* `job`: { run, spec, model: path, reference: path (may be absent), template: text | null, scripts: { CID: { name, source } } }. Takes no reference from the caller.
  * NULL with `err`. */
 struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err);
 void session_free(struct session *s);

@@ -7,8 +7,11 @@
 
 #include <cmocka.h>
 
+#include "native/kernel/pool.h"
+#include "native/model/adapter.h"
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
+#include "runtime/worker/folding.h"
 #include "runtime/worker/rollouts.h"
 #include "tests/fixture/fixture.h"
 
@@ -110,6 +113,92 @@ static void the_seed_and_the_trainer_say_what_is_drawn(void **state)
     }
 }
 
+/* The first batch of a session whose reference is that folder. */
+static bool first_reference(const char *path, struct batch *b, struct error *err)
+{
+    json_t *job = json_copy(f.job);
+    struct pool *pool = pool_new(1);
+    struct rollouts r = { 0 };
+
+    json_object_set_new(job, "reference", json_string(path));
+
+    struct session *s = session_new(job, &f.blocks, pool, err);
+    float *values = s ? layout_values(&s->layout, err) : NULL;
+    bool ok = values && session_genesis(s, values, err) &&
+              rollouts_new(&r, s, f.shards, document_hash(context, "seed"), "a", 1, 1, err) && rollouts_next(&r, values, b, err);
+
+    rollouts_free(&r);
+    free(values);
+    session_free(s);
+    pool_free(pool);
+    json_decref(job);
+    return ok;
+}
+
+static void a_reference_that_is_the_base_model_is_the_run_s_start(void **state)
+{
+    struct batch b = { 0 };
+    struct error err = { 0 };
+    char path[128];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/model", f.folder);
+    FIXTURE_OK(first_reference(path, &b, &err), &err);
+    assert_memory_equal(batch_field(&b, "ref_logprobs"), batch_field(&b, "old_logprobs"),
+                        (size_t)(b.rows * b.time) * sizeof(float));
+    batch_free(&b);
+}
+
+/* Values of the fixture's layout that are not its first ones, as an adapter of PEFT and as what they are. */
+static void a_reference_may_be_an_adapter_over_the_base_model(void **state)
+{
+    const struct layout *l = &f.session->layout;
+    struct batch b = { 0 };
+    struct error err = { 0 };
+    float *values = layout_values(l, &err);
+    char path[128];
+
+    (void)state;
+    for (uint64_t i = 0; i < l->values; i++)
+        values[i] = fixture_weight("reference", (uint32_t)i, 1);
+
+    struct tensor *tensors = folding_tensors(l, values);
+
+    snprintf(path, sizeof path, "%s/adapter", f.folder);
+    FIXTURE_OK(adapter_write(path, &(struct adapter){ .rank = 2, .alpha = 4, .tensors = tensors, .count = l->count }, &err),
+               &err);
+    FIXTURE_OK(first_reference(path, &b, &err), &err);
+
+    size_t count = (size_t)(b.rows * b.time);
+    float *wanted = calloc(count, sizeof *wanted), *best = calloc(count, sizeof *best);
+    const float *got = batch_field(&b, "ref_logprobs"), *old = batch_field(&b, "old_logprobs");
+    size_t apart = 0;
+
+    FIXTURE_OK(training_logprobs(f.session, values, &b, wanted, best, &err), &err);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(b.mask[i] > 0 ? got[i] == wanted[i] : got[i] == 0);
+        apart += b.mask[i] > 0 && fabsf(got[i] - old[i]) > 1e-3f;
+    }
+    assert_true(apart > 8);
+    free(tensors);
+    free(wanted);
+    free(best);
+    free(values);
+    batch_free(&b);
+}
+
+static void a_reference_of_another_vocabulary_is_refused(void **state)
+{
+    struct batch b = { 0 };
+    struct error err = { 0 };
+
+    (void)state;
+    assert_false(first_reference(RONDO_SOURCE "/models/pocket", &b, &err));
+    assert_int_equal(err.code, ERROR_MISMATCH);
+    assert_string_equal(err.message, "the reference's vocabulary is another one");
+    batch_free(&b);
+}
+
 static void check_replay(json_t *document, int64_t index, const char *where)
 {
     json_t *job = json_pack("{s:O, s:O, s:O}", "context", context, "document", document, "shards", f.shards);
@@ -176,6 +265,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_holds_groups_with_rewards_advantages_and_log_probabilities),
         cmocka_unit_test(the_seed_and_the_trainer_say_what_is_drawn),
+        cmocka_unit_test(a_reference_that_is_the_base_model_is_the_run_s_start),
+        cmocka_unit_test(a_reference_may_be_an_adapter_over_the_base_model),
+        cmocka_unit_test(a_reference_of_another_vocabulary_is_refused),
         cmocka_unit_test(a_round_is_replayed_to_the_bit),
         cmocka_unit_test(rollouts_that_the_seed_does_not_give_are_found_at_their_step),
         cmocka_unit_test(a_completion_without_a_finite_reward_is_declined_alone),

@@ -151,6 +151,7 @@ static const struct {
     { "rounds", "\"ten\"", "rounds", "an integer is expected", "", ERROR_TYPE },
     { "rounds", NULL, "rounds", "missing", "", ERROR_MISSING },
     { "base_model", "\"bafkrei\"", "base_model", "is not a content id", "", ERROR_SYNTAX },
+    { "reference", "\"bafkrei\"", "reference", "is not a content id", "", ERROR_SYNTAX },
     { "trust.spot_check", "\"1.5\"", "trust.spot_check", "1.5 is not between 0 and 1", "", ERROR_RANGE },
     { "trust.spot_check", "\"ten\"", "trust.spot_check", "is not a decimal number", "", ERROR_SYNTAX },
     { "account", "\"0x5fbdb2315678afecb367f032d93f642f64180aa3\"", "account", "is not an address", "", ERROR_SYNTAX },

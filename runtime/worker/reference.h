@@ -1,0 +1,23 @@
+/* reference.h - the model from which the KL term of a run on rollouts measures.
+ *
+ *     open job ── reference ──> a folder or .gguf file with a model     a second session over its weights
+ *                               a folder with an adapter (PEFT)         a second session over the run's own weights
+ *                               none                                    the run's first values, in the run's session
+ *
+ * The model is read by the run's model script and must have the run's vocabulary: ids mean the same to both. It is frozen, so its
+ * session keeps nothing that training would need.
+ */
+#ifndef RONDO_WORKER_REFERENCE_H
+#define RONDO_WORKER_REFERENCE_H
+
+#include "runtime/worker/batch.h"
+#include "runtime/worker/session.h"
+
+/* Log-probabilities of the batch's tokens under the reference, [batch time], at the run's sampling temperature; `best` as training_logprobs
+ * has it. The reference is opened at the first call and kept in the session. Errors: those of session_new and adapter_read, mismatch (another
+ * vocabulary). */
+bool reference_logprobs(struct session *s, const struct batch *b, float *logprobs, float *best, struct error *err);
+
+void reference_free(struct session_reference *r);
+
+#endif
