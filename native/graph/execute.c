@@ -43,20 +43,6 @@ static void *mapped(uint64_t size)
     return at;
 }
 
-static void fixed_filled(const struct plan *p, uint32_t i, void *to)
-{
-    const struct graph_node *n = &p->g->nodes[i];
-    for (uint64_t k = 0; k < n->values; k++) {
-        const double v = n->op == OPERATOR_IOTA ? (double)k : graph_numbers(p->g, n)[k];
-        if (n->type == TENSOR_F64)
-            ((double *)to)[k] = v;
-        else if (n->type == TENSOR_F32)
-            ((float *)to)[k] = (float)v;
-        else
-            ((int32_t *)to)[k] = (int32_t)v;
-    }
-}
-
 static bool memory_made(struct executor *ex, struct error *err)
 {
     struct plan *p = &ex->plan;
@@ -74,7 +60,7 @@ static bool memory_made(struct executor *ex, struct error *err)
             ex->data[i] = ex->arena + p->offset[i];
         if (p->storage[i] == STORAGE_FIXED) {
             ex->data[i] = ex->fixed + p->offset[i];
-            fixed_filled(p, i, ex->data[i]);
+            place_fill(p->g, i, ex->data[i]);
         }
     }
     ex->hashes = ex->tiles ? malloc(most * sizeof *ex->hashes + 1) : NULL;

@@ -113,6 +113,20 @@ struct place *place_all(const struct graph *g)
     return all;
 }
 
+void place_fill(const struct graph *g, uint32_t node, void *to)
+{
+    const struct graph_node *n = &g->nodes[node];
+    for (uint64_t k = 0; k < n->values; k++) {
+        const double v = n->op == OPERATOR_IOTA ? (double)k : graph_numbers(g, n)[k];
+        if (n->type == TENSOR_F64)
+            ((double *)to)[k] = v;
+        else if (n->type == TENSOR_F32)
+            ((float *)to)[k] = (float)v;
+        else
+            ((int32_t *)to)[k] = (int32_t)v;
+    }
+}
+
 /* ---- copies ---- */
 
 enum { COPY_SHARE = 16384 };

@@ -22,6 +22,9 @@ struct place *place_all(const struct graph *g);
 /* Whether the node's values are contiguous in its own order. */
 bool place_contiguous(const struct graph_node *n, const struct place *p);
 
+/* The values of a constant, a table or an iota, dense. */
+void place_fill(const struct graph *g, uint32_t node, void *to);
+
 /* A walk over `rank` axes with strides of a source and a target. */
 struct walk {
     unsigned rank;

@@ -1,0 +1,215 @@
+#include "native/graph/tile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_fixed(const struct graph_node *n)
+{
+    return n->op == OPERATOR_CONSTANT || n->op == OPERATOR_TABLE || n->op == OPERATOR_IOTA;
+}
+
+bool tile_computed(const struct graph *g, const struct place *places, uint32_t node)
+{
+    const struct graph_node *n = &g->nodes[node];
+    return places[node].base == node && n->op != OPERATOR_INPUT && n->op != OPERATOR_PARAMETER && !is_fixed(n);
+}
+
+/* ---- which part of which operand ---- */
+
+/* Whether a part of this axis of the result comes from the same part of the operands that have it. */
+static bool separable(const struct graph *g, const struct graph_node *operator, uint32_t axis)
+{
+    if (operator->op == OPERATOR_DROPOUT || operator->op == OPERATOR_FACTOR || (operator_table[operator->op].flags & OPERATOR_SOURCE))
+        return false; /* draws are numbered over the whole value; a factor mixes everything */
+    for (uint32_t i = 0; i < operator->axes_count; i++)
+        if (graph_axes(g, operator)[i].name == axis)
+            return false;
+    return true;
+}
+
+/* The least box around the elements whose axes that are not separable are whole. */
+static void box_around(struct tile *t)
+{
+    const struct graph_node *n = &t->g->nodes[t->node], *operator= & t->g->nodes[t->operator];
+    uint64_t first = t->first, last = t->first + t->count - 1, below = n->values;
+    bool apart = false; /* the first and the last element differ in an axis before */
+    for (unsigned i = 0; i < n->rank; i++) {
+        below /= n->axis[i].size;
+        const uint64_t from = first / below, to = last / below;
+        const bool whole = apart || !separable(t->g, operator, n->axis[i].name);
+        t->low[i] = whole ? 0 : from;
+        t->size[i] = whole ? n->axis[i].size : to - from + 1;
+        apart = apart || from != to;
+        first %= below;
+        last %= below;
+    }
+}
+
+static void part_of(const struct tile *t, const struct place *places, uint32_t operand, struct tile_part *part)
+{
+    const struct graph_node *n = &t->g->nodes[t->node], *x = &t->g->nodes[operand];
+    const struct place *at = &places[operand];
+    ptrdiff_t step = 1;
+    *part = (struct tile_part){ .node = operand, .base = at->base, .offset = at->offset, .walk.rank = x->rank, .values = 1 };
+    for (unsigned i = x->rank; i-- > 0;) {
+        const int k = separable(t->g, &t->g->nodes[t->operator], x->axis[i].name) ? graph_axis_find(n, x->axis[i].name) : -1;
+        part->walk.size[i] = k < 0 ? x->axis[i].size : t->size[k];
+        part->walk.from[i] = at->stride[i];
+        part->walk.to[i] = step;
+        part->offset += k < 0 ? 0 : (ptrdiff_t)t->low[k] * at->stride[i];
+        part->values *= part->walk.size[i];
+        step *= (ptrdiff_t)part->walk.size[i];
+    }
+}
+
+bool tile_new(const struct graph *g, const struct place *places, uint32_t node, uint64_t first, uint64_t count, struct tile *out,
+              struct error *err)
+{
+    *out = (struct tile){ .g = g, .node = node, .operator= node, .first = first, .count = count };
+    if (node >= g->node_count || !tile_computed(g, places, node))
+        return error_set(err, ERROR_RANGE, NULL, "node %u computes nothing: there are %u, and views and inputs among them", node,
+                         g->node_count);
+    const struct graph_node *n = &g->nodes[node];
+    if (count == 0 || first >= n->values || count > n->values - first)
+        return error_set(err, ERROR_RANGE, NULL, "elements %llu to %llu of node %u, which has %llu", (unsigned long long)first,
+                         (unsigned long long)(first + count), node, (unsigned long long)n->values);
+    if (n->op == OPERATOR_RESULT)
+        out->operator= graph_inputs(g, n)[0];
+    box_around(out);
+    const struct graph_node *operator= & g->nodes[out->operator];
+    out->part_count = operator->input_count;
+    out->parts = calloc(operator->input_count + 1, sizeof *out->parts);
+    if (!out->parts)
+        abort();
+    for (uint32_t i = 0; i < operator->input_count; i++)
+        part_of(out, places, graph_inputs(g, operator)[i], &out->parts[i]);
+    return true;
+}
+
+void tile_free(struct tile *t)
+{
+    free(t->parts);
+    *t = (struct tile){ 0 };
+}
+
+void tile_part_runs(const struct tile_part *part, tile_run see, void *context)
+{
+    const struct walk *w = &part->walk;
+    unsigned rank = w->rank;
+    uint64_t run = 1;
+    while (rank > 0 && (w->size[rank - 1] == 1 || w->from[rank - 1] == (ptrdiff_t)run || w->from[rank - 1] == 0)) {
+        run *= w->from[rank - 1] == 0 ? 1 : w->size[rank - 1];
+        rank--;
+    }
+    uint64_t rows = 1;
+    for (unsigned i = 0; i < rank; i++)
+        rows *= w->from[i] == 0 ? 1 : w->size[i];
+    for (uint64_t row = 0; row < rows; row++) {
+        ptrdiff_t at = part->offset;
+        uint64_t rest = row;
+        for (unsigned i = rank; i-- > 0;) {
+            if (w->from[i] == 0)
+                continue;
+            at += (ptrdiff_t)(rest % w->size[i]) * w->from[i];
+            rest /= w->size[i];
+        }
+        see(context, (uint64_t)at, run);
+    }
+}
+
+/* ---- computing it ---- */
+
+/* A graph of the operator alone over inputs "0", "1", ... of the parts' shapes, with output "y". */
+static struct graph *operator_alone(const struct tile *t, struct error *err)
+{
+    const struct graph *g = t->g;
+    struct graph *alone = graph_new(NULL);
+    uint32_t *inputs = calloc(t->part_count + 1, sizeof *inputs), y;
+    bool ok = inputs != NULL;
+    for (uint32_t i = 0; ok && i < t->part_count; i++) {
+        const struct graph_node *x = &g->nodes[t->parts[i].node];
+        struct graph_word axes[GRAPH_AXES];
+        char name[16];
+        for (unsigned k = 0; k < x->rank; k++)
+            axes[k] = (struct graph_word){ graph_text(g, x->axis[k].name), t->parts[i].walk.size[k] };
+        snprintf(name, sizeof name, "%u", i);
+        ok = graph_add(
+            alone,
+            &(struct graph_request){
+                .op = OPERATOR_INPUT, .axes = axes, .axes_count = x->rank, .name = name, .type = (enum tensor_type)x->type },
+            &inputs[i], err);
+    }
+    ok = ok && graph_copy_node(alone, g, t->operator, inputs, &y, err);
+    ok = ok && (t->operator== t->node || graph_copy_node(alone, g, t->node, (uint32_t[]){ y }, &y, err));
+    ok = ok && graph_output(alone, "y", y, err);
+    free(inputs);
+    if (ok)
+        return alone;
+    graph_free(alone);
+    return NULL;
+}
+
+/* Elements of the box that was computed, into their places among those asked for. */
+static void box_taken(const struct tile *t, const char *box, char *out)
+{
+    const struct graph_node *n = &t->g->nodes[t->node];
+    const size_t size = type_bytes(n->type);
+    for (uint64_t e = 0; e < t->count; e++) {
+        uint64_t rest = t->first + e, at = 0, step = 1;
+        for (unsigned i = n->rank; i-- > 0;) {
+            at += (rest % n->axis[i].size - t->low[i]) * step;
+            rest /= n->axis[i].size;
+            step *= t->size[i];
+        }
+        memcpy(out + e * size, box + at * size, size);
+    }
+}
+
+/* The part's elements, dense; owned. */
+static void *part_gathered(const struct tile *t, const struct tile_part *part, const void *const *data, struct error *err)
+{
+    const struct graph_node *base = &t->g->nodes[part->base];
+    const enum tensor_type type = (enum tensor_type)base->type;
+    void *fixed = NULL, *to = malloc(part->values * type_bytes(base->type) + 8);
+    const void *from = data[part->base];
+    if (!from && is_fixed(base) && (fixed = malloc(base->values * type_bytes(base->type) + 8)))
+        place_fill(t->g, part->base, fixed);
+    if (!from)
+        from = fixed;
+    if (to && from)
+        walk_copy(NULL, part->walk, type, (const char *)from + part->offset * (ptrdiff_t)type_bytes(base->type), type, to);
+    else
+        error_set(err, from ? ERROR_MEMORY : ERROR_MISSING, NULL, "node %u: no data of node %u", t->node, part->base);
+    free(fixed);
+    if (from)
+        return to;
+    free(to);
+    return NULL;
+}
+
+bool tile_compute(const struct tile *t, struct pool *pool, const void *const *data, const struct executor_random *random,
+                  void *out, struct error *err)
+{
+    struct graph *alone = operator_alone(t, err);
+    struct executor *ex = alone ? executor_new(alone, &(struct executor_options){ .pool = pool }, err) : NULL;
+    void **inputs = calloc(t->part_count + 1, sizeof *inputs), *box = NULL;
+    bool ok = ex && inputs;
+    for (uint32_t i = 0; ok && i < t->part_count; i++)
+        ok = (inputs[i] = part_gathered(t, &t->parts[i], data, err)) != NULL;
+    if (ok) {
+        const struct graph_node *y = &alone->nodes[alone->outputs[0].node];
+        box = malloc(y->values * type_bytes(y->type) + 8);
+        ok = box ? executor_run(ex, (const void *const *)inputs, &box, random, err)
+                 : error_set(err, ERROR_MEMORY, NULL, "no memory for a tile");
+    }
+    if (ok)
+        box_taken(t, box, out);
+    for (uint32_t i = 0; inputs && i < t->part_count; i++)
+        free(inputs[i]);
+    free(inputs);
+    free(box);
+    executor_free(ex);
+    graph_free(alone);
+    return ok || error_at(err, "%s", operator_table[t->g->nodes[t->operator].op].name);
+}
