@@ -5,19 +5,19 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static struct hash hash_leaf(const void *bytes, size_t size)
+struct hash merkle_leaf(const void *bytes, size_t size)
 {
     assert(size <= MERKLE_LEAF);
     return hash_typed("rondo/leaf", bytes, size);
 }
 
-static struct hash hash_node(struct hash left, struct hash right)
+struct hash merkle_node(struct hash left, struct hash right)
 {
     struct hash pair[2] = { left, right };
     return hash_typed("rondo/node", pair, sizeof pair);
 }
 
-static uint64_t leaf_count(size_t size)
+uint64_t merkle_leaves(uint64_t size)
 {
     return size == 0 ? 1 : (size - 1) / MERKLE_LEAF + 1;
 }
@@ -34,28 +34,28 @@ void merkle_add_hash(struct merkle *tree, struct hash leaf)
     size_t height = 0;
 
     for (uint64_t bits = tree->leaves; bits & 1; bits >>= 1)
-        carry = hash_node(tree->left[height++], carry);
+        carry = merkle_node(tree->left[height++], carry);
     tree->left[height] = carry;
     tree->leaves++;
 }
 
 void merkle_add(struct merkle *tree, const void *bytes, size_t size)
 {
-    merkle_add_hash(tree, hash_leaf(bytes, size));
+    merkle_add_hash(tree, merkle_leaf(bytes, size));
 }
 
 /* The open subtrees hang to the right of one another, the smallest lowest. */
 struct hash merkle_root(const struct merkle *tree)
 {
     if (tree->leaves == 0)
-        return hash_leaf(NULL, 0);
+        return merkle_leaf(NULL, 0);
 
     size_t height = (size_t)__builtin_ctzll(tree->leaves);
     struct hash root = tree->left[height];
 
     for (uint64_t bits = tree->leaves >> height >> 1; bits; bits >>= 1)
         if (height++, bits & 1)
-            root = hash_node(tree->left[height], root);
+            root = merkle_node(tree->left[height], root);
     return root;
 }
 
@@ -63,7 +63,7 @@ struct hash merkle_root(const struct merkle *tree)
 static void add_subtree(struct merkle *tree, struct hash root, size_t height)
 {
     for (uint64_t bits = tree->leaves >> height; bits & 1; bits >>= 1)
-        root = hash_node(tree->left[height++], root);
+        root = merkle_node(tree->left[height++], root);
     tree->left[height] = root;
 }
 
@@ -187,22 +187,21 @@ struct hash merkle_of(const void *bytes, size_t size)
     return root;
 }
 
-/* Where the left child of `leaves` leaves ends: the largest power of two below it. */
-static uint64_t split(uint64_t leaves)
+uint64_t merkle_split(uint64_t leaves)
 {
     return UINT64_C(1) << (63 - __builtin_clzll(leaves - 1));
 }
 
 struct merkle_proof merkle_prove(const void *bytes, size_t size, uint64_t leaf)
 {
-    struct merkle_proof proof = { .leaf = leaf, .leaves = leaf_count(size) };
+    struct merkle_proof proof = { .leaf = leaf, .leaves = merkle_leaves(size) };
     struct hash path[MERKLE_DEPTH]; /* root first */
     size_t depth = 0;
     const uint8_t *from = bytes;
 
     assert(leaf < proof.leaves);
     for (uint64_t leaves = proof.leaves, index = leaf; leaves > 1;) {
-        uint64_t left = split(leaves);
+        uint64_t left = merkle_split(leaves);
         size_t cut = (size_t)left * MERKLE_LEAF;
 
         if (index < left) {
@@ -228,7 +227,7 @@ bool merkle_check(const struct merkle_proof *proof, struct hash root, const void
     size_t depth = 0;
 
     for (uint64_t leaves = proof->leaves, index = proof->leaf; leaves > 1; depth++) {
-        uint64_t left = split(leaves);
+        uint64_t left = merkle_split(leaves);
 
         if (depth == proof->depth)
             return false;
@@ -239,9 +238,9 @@ bool merkle_check(const struct merkle_proof *proof, struct hash root, const void
     if (depth != proof->depth)
         return false;
 
-    struct hash here = hash_leaf(bytes, size);
+    struct hash here = merkle_leaf(bytes, size);
 
     for (size_t i = 0; i < depth; i++)
-        here = turns_right[depth - 1 - i] ? hash_node(proof->sibling[i], here) : hash_node(here, proof->sibling[i]);
+        here = turns_right[depth - 1 - i] ? merkle_node(proof->sibling[i], here) : merkle_node(here, proof->sibling[i]);
     return hash_equal(here, root);
 }

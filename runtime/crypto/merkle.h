@@ -43,6 +43,14 @@ void merkle_start(struct merkle *tree);
 /* Adds one leaf. `size` is MERKLE_LEAF for every leaf but the last. */
 void merkle_add(struct merkle *tree, const void *bytes, size_t size);
 
+/* The hash of a leaf of at most MERKLE_LEAF bytes, of a node over two subtrees, and how many leaves `size` bytes have. */
+struct hash merkle_leaf(const void *bytes, size_t size);
+struct hash merkle_node(struct hash left, struct hash right);
+uint64_t merkle_leaves(uint64_t size);
+
+/* Where the left child of a tree of `leaves` (2 at least) ends: the largest power of two below it. */
+uint64_t merkle_split(uint64_t leaves);
+
 /* Adds one node of the lowest level whose hash the caller made, under a type of its own. */
 void merkle_add_hash(struct merkle *tree, struct hash leaf);
 

@@ -2,11 +2,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <sodium.h>
 
-#include "runtime/crypto/merkle.h"
+#include "runtime/crypto/merkle_part.h"
 
 /* The definition, as short as it can be: what the fast code must equal. */
 static struct hash model(const uint8_t *bytes, size_t size)
@@ -122,6 +123,57 @@ static void parts_large_enough_for_two_threads_have_the_roots_of_one(void **stat
     free(bytes);
 }
 
+/* A few ranges of bytes, drawn; of every size and with none wanted at all. */
+static void want_some(struct merkle_part *part, uint32_t turn)
+{
+    for (uint32_t i = 0; i < turn % 4 && part->size > 0; i++) {
+        const uint64_t first = (uint64_t)randombytes_uniform((uint32_t)part->size);
+
+        merkle_part_want(part, first, 1 + randombytes_uniform((uint32_t)(part->size - first < 5000 ? part->size - first : 5000)));
+    }
+}
+
+static void any_leaves_are_proved_together_and_no_other_bytes(void **state)
+{
+    uint8_t *bytes = noise(), *got = malloc(MOST);
+    struct error err = { 0 };
+
+    (void)state;
+    for (uint32_t turn = 0; turn < 8 * SIZES; turn++) {
+        const size_t size = sizes[turn % SIZES];
+        const struct hash root = merkle_of(bytes, size);
+        struct merkle_part part;
+        struct buffer proof = { 0 };
+        bool wanted = false;
+
+        merkle_part_new(&part, size);
+        want_some(&part, turn / SIZES);
+        merkle_part_write(&part, bytes, &proof);
+
+        struct reader in = reader_of(proof.bytes, proof.size);
+
+        assert_true(merkle_part_read(&part, root, &in, got, &err) && reader_left(&in) == 0);
+        for (uint64_t leaf = 0; leaf < part.leaves; leaf++) {
+            const size_t at = (size_t)leaf * MERKLE_LEAF, end = at + MERKLE_LEAF < size ? at + MERKLE_LEAF : size;
+
+            wanted |= part.wanted[leaf];
+            assert_true(!part.wanted[leaf] || size == 0 || memcmp(got + at, bytes + at, end - at) == 0);
+        }
+        for (size_t i = 0; wanted && i < proof.size; i += 1 + proof.size / 50) {
+            proof.bytes[i] ^= 4;
+            in = reader_of(proof.bytes, proof.size);
+            assert_false(merkle_part_read(&part, root, &in, got, &err));
+            proof.bytes[i] ^= 4;
+            in = reader_of(proof.bytes, i);
+            assert_false(merkle_part_read(&part, root, &in, got, &err));
+        }
+        buffer_free(&proof);
+        merkle_part_free(&part);
+    }
+    free(bytes);
+    free(got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +181,7 @@ int main(void)
         cmocka_unit_test(root_equals_the_definition_at_every_awkward_size),
         cmocka_unit_test(tile_hash_is_a_node_of_the_whole_tree),
         cmocka_unit_test(every_leaf_can_be_proved_and_no_other_bytes),
+        cmocka_unit_test(any_leaves_are_proved_together_and_no_other_bytes),
         cmocka_unit_test(proof_from_outside_with_wrong_numbers_is_refused),
     };
 
