@@ -1,0 +1,112 @@
+#include "runtime/worker/running.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/doc/documents.h"
+#include "runtime/worker/folding.h"
+#include "runtime/worker/inner.h"
+
+void running_free(struct running *r)
+{
+    training_free(&r->training);
+    batch_free(&r->batch);
+    sampler_free(&r->sampler);
+    rollouts_free(&r->rollouts);
+    free(r->start);
+    free(r->values);
+    free(r->rates);
+}
+
+static bool load_data(struct running *r, const json_t *shards, struct hash seed, struct error *err)
+{
+    size_t count = json_array_size(shards);
+    const struct examples **lists = calloc(count + 1, sizeof *lists);
+    struct batch_rules rules = r->s->rules;
+    bool ok = true;
+
+    if (r->s->rollout.samples) {
+        free(lists);
+        return rollouts_new(&r->rollouts, r->s, shards, seed, document_text(r->context, "did"), r->round,
+                            plan_number(r->plan, "clip", 0), err);
+    }
+    for (size_t i = 0; ok && i < count; i++) {
+        struct hash id;
+        const struct session_shard *shard = NULL;
+
+        ok = cid_parse(json_string_value(json_array_get(shards, i)), &id, err) && (shard = session_shard(r->s, id, err));
+        if (ok) {
+            lists[i] = &shard->examples;
+            rules.stream = shard->stream;
+        }
+    }
+    ok = ok && sampler_new(&r->sampler, &rules, lists, count, seed, err);
+    free(lists);
+    return ok;
+}
+
+static bool load_state(struct running *r, struct error *err)
+{
+    struct hash outer, root;
+    size_t n = (size_t)r->s->layout.values;
+
+    r->start = layout_values(&r->s->layout, err);
+    r->values = layout_values(&r->s->layout, err);
+    if (!r->start || !r->values)
+        return false;
+    if (!cid_parse(document_text(r->context, "outer"), &outer, err) || !folding_values(r->s, outer, r->start, err))
+        return error_at(err, "start state");
+    root = layout_root(&r->s->layout, r->start);
+    if (!hash_equal(root, document_hash(r->context, "state")))
+        return error_set(err, ERROR_MISMATCH, "fetch it again", "the start state has another root than the record says");
+    memcpy(r->values, r->start, n * sizeof *r->values);
+    return true;
+}
+
+static bool load_rates(struct running *r, struct error *err)
+{
+    int64_t rounds = json_integer_value(json_object_get(r->s->spec, "rounds"));
+    json_t *context = json_pack("{s:I, s:I, s:i, s:O, s:b}", "round", (json_int_t)r->round, "rounds", (json_int_t)rounds, "peers",
+                                1, "layers", json_object_get(r->s->layout.meta, "layers"), "last", 0);
+    bool ok;
+
+    r->rates = calloc((size_t)r->steps, sizeof *r->rates);
+    ok = script_rates(&r->s->scripts[SESSION_SCHEDULE].bundle, context, (uint64_t)((r->round - 1) * r->steps), (size_t)r->steps,
+                      r->rates, &r->s->limits, err);
+    json_decref(context);
+    return ok || error_at(err, "schedule");
+}
+
+bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err)
+{
+    struct hash seed = document_hash(context, "seed");
+
+    *r = (struct running){ .s = s, .context = context, .plan = json_object_get(context, "plan") };
+    r->round = document_integer(context, "round");
+    r->steps = document_integer(r->plan, "steps");
+    if (r->steps < 1 || r->steps > STEP_LOG_STEPS)
+        return error_set(err, ERROR_RANGE, NULL, "a plan of %lld steps", (long long)r->steps);
+    if (!load_data(r, shards, seed, err) || !load_state(r, err) || !load_rates(r, err) ||
+        !training_new(&r->training, s, r->values, plan_number(r->plan, "clip", 0), err))
+        return false;
+    memcpy(r->training.random.seed, seed.bytes, sizeof r->training.random.seed);
+    r->training.random.round = (uint64_t)r->round;
+    return true;
+}
+
+/* A batch of rollouts serves several steps. */
+bool running_batch(struct running *r, int64_t step, struct error *err)
+{
+    if (!r->s->rollout.samples)
+        sampler_next(&r->sampler, &r->batch);
+    else if (step % r->s->rollout.updates == 0)
+        return rollouts_next(&r->rollouts, r->values, &r->batch, err);
+    return true;
+}
+
+double running_progress(const struct running *r, int64_t step)
+{
+    int64_t rounds = json_integer_value(json_object_get(r->s->spec, "rounds"));
+
+    return (double)((r->round - 1) * r->steps + step) / (double)(rounds * r->steps);
+}

@@ -1,0 +1,34 @@
+/* running.h - one trainer's inner steps, one after another: what training, replay and disputes share.
+ *
+ *     running_new ── running_batch(0) ── training_step ── running_batch(1) ── training_step ── ...
+ *
+ * Internal to runtime/worker. `context` is the trainer's (runtime/round/assignment.h).
+ */
+#ifndef RONDO_WORKER_RUNNING_H
+#define RONDO_WORKER_RUNNING_H
+
+#include "runtime/worker/rollouts.h"
+
+struct running {
+    struct session *s;
+    const json_t *context, *plan; /* borrowed */
+    int64_t round, steps;
+    float *start, *values;
+    double *rates;            /* one a step */
+    struct sampler sampler;   /* of a run on given text */
+    struct rollouts rollouts; /* else */
+    struct batch batch;
+    struct training training;
+};
+
+/* At the round's start state. Free with running_free, also after a failure. */
+bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err);
+void running_free(struct running *r);
+
+/* The batch of step `step` (from 0) into r->batch; each step's in turn. */
+bool running_batch(struct running *r, int64_t step, struct error *err);
+
+/* How far the run is before that step, 0 to 1. */
+double running_progress(const struct running *r, int64_t step);
+
+#endif
