@@ -18,26 +18,33 @@ bool tile_computed(const struct graph *g, const struct place *places, uint32_t n
 /* ---- which part of which operand ---- */
 
 /* Whether a part of this axis of the result comes from the same part of the operands that have it. */
-static bool separable(const struct graph *g, const struct graph_node *operator, uint32_t axis)
+static bool separable(const struct graph *g, const struct graph_node *maker, uint32_t axis)
 {
-    if (operator->op == OPERATOR_DROPOUT || operator->op == OPERATOR_FACTOR || (operator_table[operator->op].flags & OPERATOR_SOURCE))
+    if (!maker) /* a copy */
+        return true;
+    if (maker->op == OPERATOR_DROPOUT || maker->op == OPERATOR_FACTOR || (operator_table[maker->op].flags & OPERATOR_SOURCE))
         return false; /* draws are numbered over the whole value; a factor mixes everything */
-    for (uint32_t i = 0; i < operator->axes_count; i++)
-        if (graph_axes(g, operator)[i].name == axis)
+    for (uint32_t i = 0; i < maker->axes_count; i++)
+        if (graph_axes(g, maker)[i].name == axis)
             return false;
     return true;
+}
+
+static const struct graph_node *maker_of(const struct tile *t)
+{
+    return t->maker == GRAPH_NONE ? NULL : &t->g->nodes[t->maker];
 }
 
 /* The least box around the elements whose axes that are not separable are whole. */
 static void box_around(struct tile *t)
 {
-    const struct graph_node *n = &t->g->nodes[t->node], *operator= & t->g->nodes[t->operator];
+    const struct graph_node *n = &t->g->nodes[t->node], *maker = maker_of(t);
     uint64_t first = t->first, last = t->first + t->count - 1, below = n->values;
     bool apart = false; /* the first and the last element differ in an axis before */
     for (unsigned i = 0; i < n->rank; i++) {
         below /= n->axis[i].size;
         const uint64_t from = first / below, to = last / below;
-        const bool whole = apart || !separable(t->g, operator, n->axis[i].name);
+        const bool whole = apart || !separable(t->g, maker, n->axis[i].name);
         t->low[i] = whole ? 0 : from;
         t->size[i] = whole ? n->axis[i].size : to - from + 1;
         apart = apart || from != to;
@@ -53,7 +60,7 @@ static void part_of(const struct tile *t, const struct place *places, uint32_t o
     ptrdiff_t step = 1;
     *part = (struct tile_part){ .node = operand, .base = at->base, .offset = at->offset, .walk.rank = x->rank, .values = 1 };
     for (unsigned i = x->rank; i-- > 0;) {
-        const int k = separable(t->g, &t->g->nodes[t->operator], x->axis[i].name) ? graph_axis_find(n, x->axis[i].name) : -1;
+        const int k = separable(t->g, maker_of(t), x->axis[i].name) ? graph_axis_find(n, x->axis[i].name) : -1;
         part->walk.size[i] = k < 0 ? x->axis[i].size : t->size[k];
         part->walk.from[i] = at->stride[i];
         part->walk.to[i] = step;
@@ -66,24 +73,25 @@ static void part_of(const struct tile *t, const struct place *places, uint32_t o
 bool tile_new(const struct graph *g, const struct place *places, uint32_t node, uint64_t first, uint64_t count, struct tile *out,
               struct error *err)
 {
-    *out = (struct tile){ .g = g, .node = node, .operator= node, .first = first, .count = count };
-    if (node >= g->node_count || !tile_computed(g, places, node))
-        return error_set(err, ERROR_RANGE, NULL, "node %u computes nothing: there are %u, and views and inputs among them", node,
-                         g->node_count);
+    *out = (struct tile){ .g = g, .node = node, .maker = node, .first = first, .count = count };
+    if (node >= g->node_count)
+        return error_set(err, ERROR_RANGE, NULL, "node %u: there are %u", node, g->node_count);
     const struct graph_node *n = &g->nodes[node];
     if (count == 0 || first >= n->values || count > n->values - first)
         return error_set(err, ERROR_RANGE, NULL, "elements %llu to %llu of node %u, which has %llu", (unsigned long long)first,
                          (unsigned long long)(first + count), node, (unsigned long long)n->values);
-    if (n->op == OPERATOR_RESULT)
-        out->operator= graph_inputs(g, n)[0];
+    if (!tile_computed(g, places, node))
+        out->maker = GRAPH_NONE;
+    else if (n->op == OPERATOR_RESULT)
+        out->maker = graph_inputs(g, n)[0];
     box_around(out);
-    const struct graph_node *operator= & g->nodes[out->operator];
-    out->part_count = operator->input_count;
-    out->parts = calloc(operator->input_count + 1, sizeof *out->parts);
+    const struct graph_node *maker = maker_of(out);
+    out->part_count = maker ? maker->input_count : 1;
+    out->parts = calloc(out->part_count + 1, sizeof *out->parts);
     if (!out->parts)
         abort();
-    for (uint32_t i = 0; i < operator->input_count; i++)
-        part_of(out, places, graph_inputs(g, operator)[i], &out->parts[i]);
+    for (uint32_t i = 0; i < out->part_count; i++)
+        part_of(out, places, maker ? graph_inputs(g, maker)[i] : node, &out->parts[i]);
     return true;
 }
 
@@ -140,8 +148,8 @@ static struct graph *operator_alone(const struct tile *t, struct error *err)
                 .op = OPERATOR_INPUT, .axes = axes, .axes_count = x->rank, .name = name, .type = (enum tensor_type)x->type },
             &inputs[i], err);
     }
-    ok = ok && graph_copy_node(alone, g, t->operator, inputs, &y, err);
-    ok = ok && (t->operator== t->node || graph_copy_node(alone, g, t->node, (uint32_t[]){ y }, &y, err));
+    ok = ok && graph_copy_node(alone, g, t->maker, inputs, &y, err);
+    ok = ok && (t->maker == t->node || graph_copy_node(alone, g, t->node, (uint32_t[]){ y }, &y, err));
     ok = ok && graph_output(alone, "y", y, err);
     free(inputs);
     if (ok)
@@ -188,28 +196,43 @@ static void *part_gathered(const struct tile *t, const struct tile_part *part, c
     return NULL;
 }
 
-bool tile_compute(const struct tile *t, struct pool *pool, const void *const *data, const struct executor_random *random,
-                  void *out, struct error *err)
+/* The box that holds the tile, by the operator alone; owned. NULL with `err`. */
+static void *box_computed(const struct tile *t, struct pool *pool, const void *const *parts, const struct executor_random *random,
+                          struct error *err)
 {
     struct graph *alone = operator_alone(t, err);
     struct executor *ex = alone ? executor_new(alone, &(struct executor_options){ .pool = pool }, err) : NULL;
-    void **inputs = calloc(t->part_count + 1, sizeof *inputs), *box = NULL;
-    bool ok = ex && inputs;
-    for (uint32_t i = 0; ok && i < t->part_count; i++)
-        ok = (inputs[i] = part_gathered(t, &t->parts[i], data, err)) != NULL;
-    if (ok) {
+    void *box = NULL;
+    if (ex) {
         const struct graph_node *y = &alone->nodes[alone->outputs[0].node];
         box = malloc(y->values * type_bytes(y->type) + 8);
-        ok = box ? executor_run(ex, (const void *const *)inputs, &box, random, err)
-                 : error_set(err, ERROR_MEMORY, NULL, "no memory for a tile");
+        if (!box)
+            error_set(err, ERROR_MEMORY, NULL, "no memory for a tile");
+        else if (!executor_run(ex, parts, &box, random, err)) {
+            free(box);
+            box = NULL;
+        }
     }
-    if (ok)
-        box_taken(t, box, out);
-    for (uint32_t i = 0; inputs && i < t->part_count; i++)
-        free(inputs[i]);
-    free(inputs);
-    free(box);
     executor_free(ex);
     graph_free(alone);
-    return ok || error_at(err, "%s", operator_table[t->g->nodes[t->operator].op].name);
+    return box;
+}
+
+bool tile_compute(const struct tile *t, struct pool *pool, const void *const *data, const struct executor_random *random,
+                  void *out, struct error *err)
+{
+    const struct graph_node *maker = maker_of(t);
+    void **parts = calloc(t->part_count + 1, sizeof *parts), *box = NULL;
+    bool ok = parts != NULL;
+    for (uint32_t i = 0; ok && i < t->part_count; i++)
+        ok = (parts[i] = part_gathered(t, &t->parts[i], data, err)) != NULL;
+    if (ok && maker)
+        ok = (box = box_computed(t, pool, (const void *const *)parts, random, err)) != NULL;
+    if (ok)
+        box_taken(t, maker ? box : parts[0], out);
+    for (uint32_t i = 0; parts && i < t->part_count; i++)
+        free(parts[i]);
+    free(parts);
+    free(box);
+    return ok || error_at(err, "%s", maker ? operator_table[maker->op].name : "copy");
 }

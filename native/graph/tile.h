@@ -7,7 +7,7 @@
  * What a dispute comes down to: whoever claims that a tile is wrong shows those parts, whoever judges computes that tile alone. The bits
  * are those of a run (execute.h), since an operator works the same on a part of any axis that its attributes do not name.
  *
- * Only nodes with memory of their own are computed: views have none. Such a node is a source of tiles; `tile_base` tells.
+ * Only nodes with memory of their own are computed. A view's elements, and those of an input, are copied from where they lie.
  */
 #ifndef RONDO_GRAPH_TILE_H
 #define RONDO_GRAPH_TILE_H
@@ -26,17 +26,17 @@ struct tile_part {
 
 struct tile {
     const struct graph *g;                      /* borrowed */
-    uint32_t node, operator;                    /* `operator` differs from `node` for its further results */
+    uint32_t node, maker;                       /* `maker`: another node for further results, GRAPH_NONE for a copy */
     uint64_t first, count;                      /* elements of the node, in its row-major order */
     uint64_t low[GRAPH_AXES], size[GRAPH_AXES]; /* of the node: the part that is computed, which holds these elements */
-    struct tile_part *parts;                    /* one an operand; owned */
+    struct tile_part *parts;                    /* one an operand, the node itself for a copy; owned */
     uint32_t part_count;
 };
 
 /* Whether the node has bytes of its own, and those come from an operator that is computed (no input, parameter or fixed value). */
 bool tile_computed(const struct graph *g, const struct place *places, uint32_t node);
 
-/* What elements first .. first + count - 1 of a computed node need. Errors: range. */
+/* What elements first .. first + count - 1 of a node need. Errors: range. */
 bool tile_new(const struct graph *g, const struct place *places, uint32_t node, uint64_t first, uint64_t count, struct tile *out,
               struct error *err);
 void tile_free(struct tile *t);
@@ -45,7 +45,7 @@ void tile_free(struct tile *t);
 typedef void (*tile_run)(void *context, uint64_t first, uint64_t count);
 void tile_part_runs(const struct tile_part *part, tile_run see, void *context);
 
-/* Computes the elements into `out` (count of them). data[base] of each part: the base's memory, of which only what tile_part_runs tells is
+/* Computes or copies the elements into `out` (count of them). data[base] of each part: the base's memory, of which only what tile_part_runs tells is
  * read; fixed values (constants, tables, iota) need none. `random` as for executor_run. Errors: those of executor_run, and of making one. */
 bool tile_compute(const struct tile *t, struct pool *pool, const void *const *data, const struct executor_random *random,
                   void *out, struct error *err);

@@ -337,7 +337,7 @@ static uint64_t bound_bytes(const struct graph *g, const uint8_t *stored)
 
 /* Outputs `p.X` and `s.X.Y` take the place of the inputs they update. */
 static struct executor *make_executor(struct session *s, const struct graph *g, const uint8_t *stored, const struct cache *cache,
-                                      struct error *err)
+                                      graph_trace trace, void *trace_context, struct error *err)
 {
     struct executor_alias *aliases = calloc(g->output_count + 1, sizeof *aliases);
     uint32_t finite[2];
@@ -367,7 +367,9 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
                                                                    .finite = finite,
                                                                    .finite_count = checked,
                                                                    .stored = stored,
-                                                                   .cache = cache },
+                                                                   .cache = cache,
+                                                                   .trace = trace,
+                                                                   .trace_context = trace_context },
                                        err);
 
     free(aliases);
@@ -433,8 +435,14 @@ static bool make_step(struct session *s, struct session_step *step, struct error
             return error_at(err, "objective");
     }
     step->stored = step->graph ? stored_types(s, step->graph) : NULL;
-    step->executor = step->graph ? make_executor(s, step->graph, step->stored, step->cache, err) : NULL;
+    step->executor = step->graph ? make_executor(s, step->graph, step->stored, step->cache, NULL, NULL, err) : NULL;
     return step->executor != NULL;
+}
+
+struct executor *session_traced(struct session *s, const struct session_step *step, graph_trace see, void *context,
+                                struct error *err)
+{
+    return make_executor(s, step->graph, step->stored, NULL, see, context, err);
 }
 
 /* Makes room: executors used longest ago go first; the one used now (the last) stays whatever it needs. */

@@ -135,6 +135,10 @@ const struct session_shard *session_shard(struct session *s, struct hash id, str
 const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err);
 
+/* Another executor of that step whose every value `see` is shown, one operator after the other; the caller frees it. Errors: memory. */
+struct executor *session_traced(struct session *s, const struct session_step *step, graph_trace see, void *context,
+                                struct error *err);
+
 /* The run's first trained values: of the model's file where it has them, else drawn from the run id. */
 bool session_genesis(struct session *s, float *values, struct error *err);
 

@@ -162,7 +162,9 @@ static void explain_fault(const struct training *t, const struct training_bound 
               parameter == GRAPH_NONE ? "" : graph_text(g, g->nodes[parameter].name));
 }
 
-bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err)
+/* With the step's own executor, or one that shows its values. */
+static bool step_run(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see, void *context,
+                     struct error *err)
 {
     struct training_bound *b = find_bound(t, batch->rows, batch->time, err);
     uint64_t at;
@@ -172,8 +174,15 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
     t->last = (size_t)(b - t->bound);
     t->lr = (float)lr;
     t->progress = (float)progress;
-    bool ok = executor_run(b->step->executor, b->inputs, b->outputs, &t->random, err);
 
+    struct executor *traced = see ? session_traced(t->session, b->step, see, context, err) : NULL;
+
+    if (see && !traced)
+        return false;
+
+    bool ok = executor_run(traced ? traced : b->step->executor, b->inputs, b->outputs, &t->random, err);
+
+    executor_free(traced);
     if (!ok && err->code != ERROR_NON_FINITE)
         return false;
     if (!ok)
@@ -184,6 +193,17 @@ bool training_step(struct training *t, const struct batch *batch, double lr, dou
         return error_at(err, "step %llu", (unsigned long long)t->random.step);
     t->random.step++;
     return true;
+}
+
+bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err)
+{
+    return step_run(t, batch, lr, progress, NULL, NULL, err);
+}
+
+bool training_step_seen(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see, void *context,
+                        struct error *err)
+{
+    return step_run(t, batch, lr, progress, see, context, err);
 }
 
 json_t *training_metrics(const struct training *t)

@@ -38,6 +38,10 @@ void training_free(struct training *t);
 /* One step. Errors: non_finite (the loss: "step 12: the loss is not finite"), those of tracing a new shape. */
 bool training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err);
 
+/* The same step with every value shown to `see` (native/graph/trace.h), one operator after the other: the same bits, more slowly. */
+bool training_step_seen(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see, void *context,
+                        struct error *err);
+
 /* What the objective called `metric` in the last step, by name; for people. New reference. */
 json_t *training_metrics(const struct training *t);
 
