@@ -1,0 +1,274 @@
+#include "runtime/worker/dispute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/json.h"
+#include "runtime/worker/dispute_internal.h"
+
+enum { OPENING_HEAD = 20, VERSION = 1 };
+
+bool dispute_by_tiles(const struct session *s, int64_t index, int64_t steps)
+{
+    return !s->rollout.samples && index >= 1 && index <= steps;
+}
+
+/* --- the step and its values -------------------------------------------------------------------------------------------- */
+
+static bool is_result(const char *name)
+{
+    return strcmp(name, "loss") == 0 || strncmp(name, "p.", 2) == 0 || strncmp(name, "s.", 2) == 0;
+}
+
+static void add_entry(struct dispute_step *d, uint32_t node)
+{
+    if (d->entry_of[node] != GRAPH_NONE)
+        return;
+
+    const uint64_t tiles = (dispute_bytes(d, node) + TILE_BYTES - 1) / TILE_BYTES;
+
+    d->entry_of[node] = d->entry_count;
+    d->entries[d->entry_count++] = node;
+    d->first[d->entry_count] = d->first[d->entry_count - 1] + tiles;
+}
+
+/* Which node stands for result "p.NAME" or "s.NAME" of the tensor; GRAPH_NONE: none. */
+static uint32_t result_of(const struct dispute_step *d, const struct named_tensor *tensor)
+{
+    char name[GRAPH_NAME + 3];
+    const bool slot = states_find(&d->running.training.states, tensor->name) != NULL;
+
+    snprintf(name, sizeof name, "%s%s", slot ? "" : "p.", tensor->name);
+    return graph_output_find(d->g, name);
+}
+
+static bool list_entries(struct dispute_step *d, struct error *err)
+{
+    const struct graph *g = d->g;
+
+    d->entries = calloc(g->node_count + 1, sizeof *d->entries);
+    d->first = calloc(g->node_count + 2, sizeof *d->first);
+    d->entry_of = malloc((g->node_count + 1) * sizeof *d->entry_of);
+    memset(d->entry_of, 0xff, (g->node_count + 1) * sizeof *d->entry_of);
+    for (uint32_t i = 0; i < g->node_count; i++)
+        if (tile_computed(g, d->places, i))
+            add_entry(d, i);
+    for (uint32_t i = 0; i < g->output_count; i++)
+        if (is_result(graph_text(g, g->outputs[i].name)))
+            add_entry(d, g->outputs[i].node);
+    d->tensors = states_tensors(&d->running.training.states, &d->running.s->layout, d->running.values, &d->tensor_count);
+    for (size_t i = 0; i < d->tensor_count; i++)
+        if (result_of(d, &d->tensors[i]) == GRAPH_NONE)
+            return error_set(err, ERROR_UNSUPPORTED, NULL, "the step does not give %s", d->tensors[i].name);
+    return true;
+}
+
+bool dispute_step_new(struct dispute_step *d, struct session *s, const struct dispute_case *c, bool train,
+                      const struct job_reporter *to, struct error *err)
+{
+    struct running *r = &d->running;
+
+    *d = (struct dispute_step){ .index = c->index };
+    if (!running_new(r, s, c->context, c->shards, err))
+        return false;
+    if (!dispute_by_tiles(s, c->index, r->steps))
+        return error_set(err, ERROR_UNSUPPORTED, "it is judged by a replay", "a dispute by tiles about leaf %lld",
+                         (long long)c->index);
+    for (int64_t i = 0; i < c->index; i++) {
+        if (!running_batch(r, i, err))
+            return false;
+        if (train && i + 1 < c->index && !training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))
+            return false;
+        if (to && train && i % 16 == 0) {
+            json_t *report = json_pack("{s:I, s:I}", "step", (json_int_t)i, "steps", (json_int_t)c->index);
+
+            to->report(to->context, report);
+            json_decref(report);
+        }
+    }
+    r->training.random.step = (uint64_t)(c->index - 1);
+    d->made = session_step(s, r->batch.rows, r->batch.time, SESSION_TRAIN, r->training.clip, err);
+    if (!d->made)
+        return false;
+    d->g = d->made->graph;
+    d->places = place_all(d->g);
+    return list_entries(d, err);
+}
+
+void dispute_step_free(struct dispute_step *d)
+{
+    free(d->places);
+    free(d->entries);
+    free(d->first);
+    free(d->entry_of);
+    free(d->tensors);
+    running_free(&d->running);
+    *d = (struct dispute_step){ 0 };
+}
+
+long dispute_state_of(const struct dispute_step *d, uint32_t node)
+{
+    const char *name = graph_text(d->g, d->g->nodes[node].name);
+
+    for (size_t i = 0; i < d->tensor_count; i++)
+        if (strcmp(d->tensors[i].name, name) == 0)
+            return (long)i;
+    return -1;
+}
+
+bool dispute_batch_right(const struct dispute_step *d, const struct dispute_case *c)
+{
+    return hash_equal(batch_root(&d->running.batch), c->log->leaves[c->index - 1].batch);
+}
+
+void dispute_name(const struct dispute_step *d, uint32_t entry, uint64_t tile, struct dispute_verdict *out)
+{
+    const struct graph_node *n = &d->g->nodes[d->entries[entry]];
+
+    if (n->op == OPERATOR_RESULT)
+        n = &d->g->nodes[graph_inputs(d->g, n)[0]];
+    out->operator_name = operator_table[n->op].name;
+    out->entry = entry;
+    out->tile = tile;
+}
+
+/* --- hashing a run ------------------------------------------------------------------------------------------------------ */
+
+struct hashing {
+    const struct dispute_step *d;
+    struct hash *tiles;
+    bool *seen; /* per entry */
+};
+
+static void hash_entry(const struct hashing *h, uint32_t entry, const void *bytes, uint64_t size)
+{
+    const uint8_t *from = bytes;
+    struct hash *to = h->tiles + h->d->first[entry];
+
+    for (uint64_t at = 0; at < size; at += TILE_BYTES)
+        *to++ = merkle_of(from + at, size - at < TILE_BYTES ? size - at : TILE_BYTES);
+    h->seen[entry] = true;
+}
+
+static void hash_seen(void *context, uint32_t node, const void *bytes, size_t size)
+{
+    const struct hashing *h = context;
+
+    if (h->d->entry_of[node] != GRAPH_NONE)
+        hash_entry(h, h->d->entry_of[node], bytes, size);
+}
+
+/* Where a result lies after the step. */
+static const void *result_bytes(const struct dispute_step *d, const char *name)
+{
+    const struct training *t = &d->running.training;
+    const struct state_slot *slot = states_find(&t->states, name);
+
+    if (slot || strcmp(name, "loss") == 0)
+        return slot ? slot->data : &t->loss;
+    return t->values + t->session->layout.parameters[layout_find(&t->session->layout, name + 2)].offset;
+}
+
+struct hash *dispute_tiles(struct dispute_step *d, struct error *err)
+{
+    struct running *r = &d->running;
+    struct hashing h = { d, calloc(d->first[d->entry_count] + 1, sizeof *h.tiles), calloc(d->entry_count + 1, sizeof *h.seen) };
+    const int64_t step = d->index - 1;
+    bool ok = training_step_seen(&r->training, &r->batch, r->rates[step], running_progress(r, step), hash_seen, &h, err);
+
+    for (uint32_t i = 0; ok && i < d->g->output_count; i++) {
+        const uint32_t node = d->g->outputs[i].node, entry = d->entry_of[node];
+        const char *name = graph_text(d->g, d->g->outputs[i].name);
+
+        if (is_result(name) && !h.seen[entry])
+            hash_entry(&h, entry, result_bytes(d, name), dispute_bytes(d, node));
+    }
+    for (uint32_t i = 0; ok && i < d->entry_count; i++)
+        if (!h.seen[i])
+            ok = error_set(err, ERROR_FAULT, NULL, "value %u of the step was not computed", i);
+    free(h.seen);
+    if (ok)
+        return h.tiles;
+    free(h.tiles);
+    return NULL;
+}
+
+struct hash dispute_root(const struct dispute_step *d, const struct hash *tiles, uint32_t entry)
+{
+    struct merkle tree;
+
+    merkle_start(&tree);
+    for (uint64_t i = d->first[entry]; i < d->first[entry + 1]; i++)
+        merkle_add_hash(&tree, tiles[i]);
+    return merkle_root(&tree);
+}
+
+/* --- openings ------------------------------------------------------------------------------------------------------------ */
+
+bool dispute_open(struct session *s, const struct dispute_case *c, const struct job_reporter *to, struct buffer *opening,
+                  struct error *err)
+{
+    struct dispute_step d;
+    struct hash *tiles = NULL;
+    bool ok = dispute_step_new(&d, s, c, true, to, err) && (tiles = dispute_tiles(&d, err)) != NULL;
+
+    if (ok) {
+        buffer_add(opening, "RNDO", 4);
+        buffer_add_u16(opening, VERSION);
+        buffer_add_u16(opening, 0);
+        buffer_add_u32(opening, (uint32_t)c->index);
+        buffer_add_u64(opening, d.first[d.entry_count]);
+        buffer_add(opening, tiles, (size_t)d.first[d.entry_count] * sizeof *tiles);
+    }
+    free(tiles);
+    dispute_step_free(&d);
+    return ok;
+}
+
+const struct hash *dispute_read_opening(const struct dispute_step *d, const void *bytes, size_t size)
+{
+    struct reader in = reader_of(bytes, size);
+    const uint8_t *magic = reader_bytes(&in, 4);
+    const bool head = magic && memcmp(magic, "RNDO", 4) == 0 && reader_u16(&in) == VERSION && reader_u16(&in) == 0 &&
+                      reader_u32(&in) == (uint64_t)d->index;
+    const uint64_t tiles = head ? reader_u64(&in) : 0;
+
+    if (!in.ok || !head || tiles != d->first[d->entry_count] || reader_left(&in) != tiles * sizeof(struct hash))
+        return NULL;
+    return (const struct hash *)(const void *)in.at; /* bytes alone: no alignment is asked for */
+}
+
+/* Whether the opening's results are the state and the loss of the disputed leaf. */
+static bool ends_right(const struct dispute_step *d, const struct hash *tiles, const struct step_leaf *leaf)
+{
+    const uint32_t loss = graph_output_find(d->g, "loss");
+    const struct hash shown = merkle_leaf(&leaf->loss, sizeof leaf->loss);
+    struct merkle tree;
+
+    merkle_start(&tree);
+    for (size_t i = 0; i < d->tensor_count; i++)
+        merkle_add_hash(&tree, root_entry(&d->tensors[i], dispute_root(d, tiles, d->entry_of[result_of(d, &d->tensors[i])])));
+    return hash_equal(merkle_root(&tree), leaf->state) && loss != GRAPH_NONE &&
+           hash_equal(tiles[d->first[d->entry_of[loss]]], shown);
+}
+
+bool dispute_opening(struct session *s, const struct dispute_case *c, const void *opening, size_t size,
+                     struct dispute_verdict *out, struct error *err)
+{
+    struct dispute_step d;
+    const bool ok = dispute_step_new(&d, s, c, false, NULL, err);
+
+    *out = (struct dispute_verdict){ .code = "ok", .why = "" };
+    if (ok) {
+        const struct hash *tiles = dispute_read_opening(&d, opening, size);
+
+        if (!dispute_batch_right(&d, c))
+            *out = (struct dispute_verdict){ .code = "upheld", .why = "batch" };
+        else if (!tiles)
+            *out = (struct dispute_verdict){ .code = "upheld", .why = "malformed" };
+        else if (!ends_right(&d, tiles, &c->log->leaves[c->index - 1]))
+            *out = (struct dispute_verdict){ .code = "upheld", .why = "results" };
+    }
+    dispute_step_free(&d);
+    return ok;
+}
