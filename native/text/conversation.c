@@ -219,12 +219,46 @@ static size_t last_token(const struct conversation_format *format, const struct 
     for (size_t i = 0; i < tokens->count && tokens->ends[i] <= end; i++)
         if (tokens->ends[i] > turn->start && (!special || tokenizer_is_special(format->tokenizer, tokens->ids[i])))
             last = i;
-    return last != SIZE_MAX && special && !turn_is_blank(turn, tokens->ends[last], end) ? SIZE_MAX : last;
+    if (last != SIZE_MAX && special && !text_is_blank(turn->text.bytes + tokens->ends[last], end - tokens->ends[last]))
+        return SIZE_MAX;
+    return last;
+}
+
+/* Where the special token ends that `text` begins with, white space aside; 0 if it begins with something else. */
+static size_t first_special(const struct conversation_format *format, const struct buffer *text)
+{
+    struct tokens tokens = { 0 };
+    bool blank = tokenizer_encode(format->tokenizer, (const char *)text->bytes, text->size, true, &tokens, NULL);
+    size_t end = 0;
+
+    for (size_t i = 0; blank && !end && i < tokens.count; i++) {
+        if (tokenizer_is_special(format->tokenizer, tokens.ids[i]))
+            end = tokens.ends[i];
+        blank = text_is_blank(text->bytes, tokens.ends[i]);
+    }
+    tokens_free(&tokens);
+    return end;
+}
+
+/* Where a template ends a turn with what opens the next (GLM, Apertus): the turn's text gets the special token that is printed
+ * behind it once the conversation goes on. false if there is none. */
+static bool end_by_next(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn)
+{
+    struct buffer after = { 0 };
+    size_t end = turn_follow(format, row, index, &after) ? first_special(format, &after) : 0;
+
+    if (end) {
+        turn->text.size = turn->own_end;
+        buffer_add(&turn->text, after.bytes, end);
+        turn->own_end = turn->end = turn->text.size;
+    }
+    buffer_free(&after);
+    return end > 0;
 }
 
 /* The tokens of a turn with its context, cut behind the turn: its last block, or its last special token. */
-static enum turn_result turn_tokens(const struct conversation_format *format, struct turn *turn, struct tokens *tokens,
-                                    struct error *err)
+static enum turn_result turn_tokens(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn,
+                                    struct tokens *tokens, struct error *err)
 {
     size_t last = SIZE_MAX;
 
@@ -234,6 +268,12 @@ static enum turn_result turn_tokens(const struct conversation_format *format, st
         last = last_token(format, turn, tokens, turn->end, false);
     else if ((last = last_token(format, turn, tokens, turn->own_end, true)) == SIZE_MAX)
         last = last_token(format, turn, tokens, turn->end, true); /* printed behind the messages */
+    if (last == SIZE_MAX && !turn->part_count && end_by_next(format, row, index, turn)) {
+        tokens_free(tokens);
+        if (!tokenizer_encode(format->tokenizer, (const char *)turn->text.bytes, turn->text.size, true, tokens, err))
+            return TURN_FAULT;
+        last = last_token(format, turn, tokens, turn->end, true);
+    }
     if (last == SIZE_MAX)
         return TURN_NO_END;
     tokens->count = last + 1;
@@ -250,12 +290,13 @@ static bool is_trained(const struct turn *turn, size_t start, size_t end)
     return !turn->part_count && (turn->whole ? end > turn->start : start >= turn->start);
 }
 
-static bool turn_example(const struct conversation_format *format, struct turn *turn, uint32_t line, size_t index, float weight,
-                         struct examples *out, struct conversation_counts *counts, enum turn_result *result, struct error *err)
+static bool turn_example(const struct conversation_format *format, const json_t *row, struct turn *turn, uint32_t line,
+                         size_t index, float weight, struct examples *out, struct conversation_counts *counts,
+                         enum turn_result *result, struct error *err)
 {
     struct tokens tokens = { 0 };
 
-    *result = turn_tokens(format, turn, &tokens, err);
+    *result = turn_tokens(format, row, index, turn, &tokens, err);
     if (*result == TURN_OK && tokens.count > format->context) {
         drop(counts, CONVERSATION_TOO_LONG, line, "messages[%zu]: %zu tokens, context %zu", index, tokens.count, format->context);
     } else if (*result == TURN_OK) {
@@ -324,8 +365,8 @@ static bool turn_examples(const struct conversation_format *format, const json_t
         turns++;
 
         enum turn_result result = turn_render(format, row, i, &turn, &why);
-        bool ok = result != TURN_OK ||
-                  turn_example(format, &turn, line, i, weight ? (float)json_number_value(weight) : 1, out, counts, &result, err);
+        bool ok = result != TURN_OK || turn_example(format, row, &turn, line, i, weight ? (float)json_number_value(weight) : 1,
+                                                    out, counts, &result, err);
 
         turn_free(&turn);
         if (!ok)

@@ -18,7 +18,10 @@
  *   1. Where the template has `{% generation %}` blocks in the message, they are the trained part, to the byte.
  *   2. Else it begins where the turn leaves the generation prompt that messages [0, k) are given, and ends with the last special
  *      token. Where that prompt is a beginning of the rendering this is the rest of it; where the template writes earlier turns
- *      otherwise once there is another (drops their reasoning, merges turns), the bytes that the message itself printed say it.
+ *      otherwise once there is another (drops their reasoning, merges turns), the bytes that the message itself printed say it,
+ *      those it built in a string and printed later, too (template_origin.h).
+ *      A template that ends a turn with what opens the next (GLM's <|user|>, <|observation|>) prints no end with the last one:
+ *      the end is then the special token that it prints behind the turn once the conversation goes on.
  * The whole text is tokenised once, and a token is trained if it lies in the trained part.
  *
  * With `coalesce`, an example whose tokens begin the next one of its row goes into it with its weights: the same positions are

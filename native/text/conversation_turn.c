@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What differs from a plain rendering of a row's first messages. */
-enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, OTHER_CALLS, WITHOUT_ARGUMENTS, WITHOUT_REASONING };
+/* What differs from a plain rendering of a row's first messages. FOLLOWED: one more message stands behind them. */
+enum variant { PLAIN, WITH_PROMPT, WITHOUT_TOOLS, FOLLOWED, OTHER_CALLS, WITHOUT_ARGUMENTS, WITHOUT_REASONING };
 
 static const char *const REASONING[] = { "reasoning_content", "thinking", "reasoning" };
 
@@ -46,6 +46,26 @@ static json_t *message_changed(const json_t *message, enum variant variant)
     return changed;
 }
 
+/* What may stand behind message `index`: what the row has there; behind a call its result, else a user's turn. */
+static json_t *message_after(const json_t *row, size_t index)
+{
+    const json_t *all = json_object_get(row, "messages"), *next = json_array_get(all, index + 1),
+                 *call = json_array_get(json_object_get(json_array_get(all, index), "tool_calls"), 0);
+    const char *role = json_string_value(json_object_get(next, "role"));
+
+    if (role && strcmp(role, "assistant"))
+        return json_deep_copy(next);
+    if (!call)
+        return json_pack("{s:s, s:s}", "role", "user", "content", "-");
+
+    json_t *result = json_pack("{s:s, s:s}", "role", "tool", "content", "-");
+
+    json_object_set(result, "name", json_object_get(json_object_get(call, "function"), "name"));
+    if (json_object_get(call, "id"))
+        json_object_set(result, "tool_call_id", json_object_get(call, "id"));
+    return result;
+}
+
 static json_t *context_of(const struct conversation_format *format, const json_t *row, size_t count, enum variant variant)
 {
     json_t *context = json_object(), *messages = json_array(), *tools = json_object_get(row, "tools");
@@ -58,6 +78,8 @@ static json_t *context_of(const struct conversation_format *format, const json_t
             json_array_append_new(messages, with_reasoning(message_changed(json_array_get(all, i), variant)));
         else
             json_array_append_new(messages, with_reasoning(json_incref(json_array_get(all, i))));
+    if (variant == FOLLOWED)
+        json_array_append_new(messages, message_after(row, count - 1));
     if (json_array_size(tools) == 0 || variant == WITHOUT_TOOLS)
         json_object_set_new(context, "tools", json_null());
     else
@@ -311,7 +333,7 @@ enum turn_result turn_render(const struct conversation_format *format, const jso
         result = check_calls(format, row, index + 1, &turn->text, why);
     if (result == TURN_OK)
         result = check_reasoning(format, row, index + 1, &turn->text, why);
-    if (result == TURN_OK && turn_is_blank(turn, turn->start, turn->end))
+    if (result == TURN_OK && text_is_blank(turn->text.bytes + turn->start, turn->end - turn->start))
         result = TURN_EMPTY;
     return result;
 }
@@ -320,6 +342,20 @@ void turn_free(struct turn *turn)
 {
     buffer_free(&turn->text);
     free(turn->parts);
+}
+
+bool turn_follow(const struct conversation_format *format, const json_t *row, size_t index, struct buffer *text)
+{
+    struct template_output out = { 0 };
+    const struct template_span *span;
+
+    if (!render(format, row, index + 1, FOLLOWED, &out, NULL))
+        return false;
+    span = printed_for(index, &out);
+    if (span)
+        buffer_add(text, out.text.bytes + span->end, out.text.size - span->end);
+    template_output_free(&out);
+    return span != NULL;
 }
 
 bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,
@@ -336,10 +372,10 @@ bool turn_prompt(const struct conversation_format *format, const json_t *row, si
     return true;
 }
 
-bool turn_is_blank(const struct turn *turn, size_t start, size_t end)
+bool text_is_blank(const uint8_t *bytes, size_t size)
 {
-    for (size_t i = start; i < end; i++)
-        if (!memchr(" \t\r\n", turn->text.bytes[i], 4))
+    for (size_t i = 0; i < size; i++)
+        if (!memchr(" \t\r\n", bytes[i], 4))
             return false;
     return true;
 }

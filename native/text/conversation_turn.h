@@ -35,11 +35,15 @@ enum turn_result turn_render(const struct conversation_format *format, const jso
                              struct error *why);
 void turn_free(struct turn *turn);
 
+/* What the template prints behind the message once the conversation goes on: with the row's next message, or a result for the
+ * turn's first call, or a user's turn. false when it cannot be told. */
+bool turn_follow(const struct conversation_format *format, const json_t *row, size_t index, struct buffer *text);
+
 /* Messages [0, count) with the generation prompt, appended to `text`. */
 bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,
                  struct error *err);
 
-/* Whether bytes [start, end) are white space only. */
-bool turn_is_blank(const struct turn *turn, size_t start, size_t end);
+/* Whether it is white space only. */
+bool text_is_blank(const uint8_t *bytes, size_t size);
 
 #endif

@@ -50,8 +50,9 @@ struct template_output {
     struct buffer text;
     struct template_span *generation; /* `{% generation %}` blocks, in order, not nested        */
     size_t generation_count;
-    struct template_span *messages; /* what was printed while a loop stood at a message: one span an iteration,
-                                       * an inner loop over messages attributes to the outer one */
+    struct template_span *messages; /* what was printed while a loop stood at a message, in order; an inner loop over messages
+                                       * attributes to the outer one. Text that was kept while a loop stood at a message and is
+                                       * printed outside any is that message's, too (template_origin.h). */
     size_t message_count;
 };
 

@@ -65,6 +65,8 @@ struct value value_escape(struct arena *a, struct value v);                     
 bool value_contains(struct arena *a, struct value container, struct value item);
 /* The items a loop over `v` sees; raises where Python does. */
 const struct list *value_iterate(struct arena *a, struct value v);
+/* A mapping made while a loop stands at a message is of that message, and its texts are. */
+void interpreter_keep_dict(struct interpreter *in, struct dict *dict);
 void interpreter_date(struct interpreter *in, int *year, int *month, int *day);
 
 const struct string *need_string(struct arena *a, struct value v, const char *callee);

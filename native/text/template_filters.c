@@ -6,6 +6,7 @@
 
 #include "native/text/template_filters.h"
 #include "native/text/template_interpreter.h"
+#include "native/text/template_origin.h"
 #include "native/text/unicode.h"
 #include "native/text/utf8.h"
 
@@ -121,7 +122,7 @@ static struct value f_indent(struct value v, struct arguments *args)
             for (int64_t i = 0; i < spaces; i++)
                 buffer_add_u8(out, ' ');
         }
-        buffer_add(out, at, size + (stop != NULL));
+        origin_add(args->a, out, &(struct string){ at, size + (stop != NULL), text.string->origin });
         if (out->size > TEMPLATE_MAX_OUTPUT)
             template_raise(args->a, ERROR_LIMIT, "more than %d bytes of text", TEMPLATE_MAX_OUTPUT);
         at += size + (stop != NULL);

@@ -100,6 +100,7 @@ static struct value run_dict(struct arguments *args)
     }
     for (size_t i = 0; i < args->value_count; i++)
         dict_set(args->a, v.dict, value_as_text(args->a, args->names[i]), args->values[i]);
+    interpreter_keep_dict(args->in, v.dict);
     return v;
 }
 

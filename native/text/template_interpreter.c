@@ -3,10 +3,83 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/text/template_origin.h"
+
 enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
 
 static enum flow run(struct interpreter *in, const struct node *n);
 static enum flow run_items(struct interpreter *in, const struct node *n, struct value items, size_t depth);
+
+/* ---- whose text it is ---- */
+
+static void span_add(struct interpreter *in, struct template_span **spans, size_t *count, struct template_span span)
+{
+    if ((*count & (*count + 1)) == 0) { /* 0, 1, 3, 7 ...: full */
+        struct template_span *grown = reallocarray(*spans, *count * 2 + 1, sizeof **spans);
+
+        if (!grown)
+            template_raise(in->a, ERROR_MEMORY, "no memory");
+        *spans = grown;
+    }
+    (*spans)[(*count)++] = span;
+}
+
+/* Bytes [start, end) of the output now open are of `message`. */
+static void note(struct interpreter *in, size_t start, size_t end, size_t message)
+{
+    struct template_output *o = in->output;
+    struct template_span *last = o->message_count ? &o->messages[o->message_count - 1] : NULL;
+
+    if (!message || start == end)
+        return;
+    if (in->out != &o->text)
+        origin_note(in->a, in->out, start, end, message);
+    else if (last && last->end == start && last->message == message - 1)
+        last->end = end;
+    else
+        span_add(in, &o->messages, &o->message_count, (struct template_span){ start, end, message - 1 });
+}
+
+/* What was appended from `start` on is of the message that the loop stands at; outside any, and in a mapping that the template
+ * made (where turns are merged, say), a string's own origin holds. */
+static void note_output(struct interpreter *in, size_t start, const struct string *text)
+{
+    bool own = text && text->origin && (!in->message || in->made);
+
+    for (size_t at = start, end; at < in->out->size; at = end) {
+        size_t message = 0;
+
+        end = in->out->size;
+        if (own) {
+            message = origin_at(text, at - start, &end);
+            end += start;
+        }
+        note(in, at, end, message ? message : in->message);
+    }
+}
+
+static void print(struct interpreter *in, struct value v)
+{
+    size_t start = in->out->size;
+
+    if (v.kind == VALUE_STRING) {
+        arena_step(in->a, 1);
+        buffer_add(in->out, v.string->bytes, v.string->size);
+    } else {
+        value_print(in->a, v, in->out);
+    }
+    note_output(in, start, v.kind == VALUE_STRING ? v.string : NULL);
+}
+
+void interpreter_keep_dict(struct interpreter *in, struct dict *dict)
+{
+    if (!in->message)
+        return;
+    dict->message = in->message;
+    dict->made = true;
+    for (size_t i = 0; i < dict->count; i++)
+        dict->entries[i].value = origin_keep(in->a, dict->entries[i].value, in->message);
+}
 
 /* ---- calls ---- */
 
@@ -187,8 +260,10 @@ static struct value evaluate_items(struct interpreter *in, const struct node *n)
 
             dict_set(in->a, v.dict, key, evaluate(in, n->items[++i]));
         } else {
-            list_add(in->a, v.list, evaluate(in, n->items[i]));
+            list_add(in->a, v.list, origin_keep(in->a, evaluate(in, n->items[i]), in->message));
         }
+    if (n->kind == NODE_DICT)
+        interpreter_keep_dict(in, v.dict);
     return v;
 }
 
@@ -303,32 +378,19 @@ struct value evaluate(struct interpreter *in, const struct node *n)
 
 /* ---- statements ---- */
 
-static void span_add(struct interpreter *in, struct template_span **spans, size_t *count, size_t start, size_t message)
-{
-    if ((*count & (*count + 1)) == 0) { /* 0, 1, 3, 7 ...: full */
-        struct template_span *grown = reallocarray(*spans, *count * 2 + 1, sizeof **spans);
-
-        if (!grown)
-            template_raise(in->a, ERROR_MEMORY, "no memory");
-        *spans = grown;
-    }
-    (*spans)[(*count)++] = (struct template_span){ start, in->output->text.size, message - 1 };
-}
-
 static enum flow run_iteration(struct interpreter *in, const struct node *n, struct loop *loop)
 {
     struct value item = loop->list->items[loop->index];
-    size_t start = in->output->text.size;
-    bool stands = item.kind == VALUE_DICT && item.dict->message && !in->message && in->out == &in->output->text;
+    bool stands = item.kind == VALUE_DICT && item.dict->message && !in->message;
     enum flow flow;
 
-    if (stands)
-        in->message = item.dict->message;
-    flow = run(in, n->body);
     if (stands) {
-        span_add(in, &in->output->messages, &in->output->message_count, start, in->message);
-        in->message = 0;
+        in->message = item.dict->message;
+        in->made = item.dict->made;
     }
+    flow = run(in, n->body);
+    if (stands)
+        in->message = 0;
     return flow;
 }
 
@@ -442,7 +504,7 @@ static void run_call_block(struct interpreter *in, const struct node *n)
     values[args.value_count++] = (struct value){ .kind = VALUE_MACRO, .macro = body };
     args.names = names;
     args.values = values;
-    value_print(in->a, value_call(in, callee, &args), in->out);
+    print(in, value_call(in, callee, &args));
 }
 
 static void run_generation(struct interpreter *in, const struct node *n)
@@ -454,7 +516,8 @@ static void run_generation(struct interpreter *in, const struct node *n)
     run(in, n->body);
     in->generation = outer;
     if (records)
-        span_add(in, &in->output->generation, &in->output->generation_count, start, in->message);
+        span_add(in, &in->output->generation, &in->output->generation_count,
+                 (struct template_span){ start, in->out->size, in->message - 1 });
 }
 
 static void run_macro(struct interpreter *in, const struct node *n)
@@ -476,6 +539,7 @@ static enum flow run_body(struct interpreter *in, const struct node *n)
 
 static enum flow run_node(struct interpreter *in, const struct node *n)
 {
+    size_t start = in->out->size;
     struct value v;
 
     switch (n->kind) {
@@ -483,9 +547,10 @@ static enum flow run_node(struct interpreter *in, const struct node *n)
         return run_body(in, n);
     case NODE_TEXT:
         buffer_add(in->out, n->text.bytes, n->text.size);
+        note_output(in, start, NULL);
         break;
     case NODE_PRINT:
-        value_print(in->a, evaluate(in, n->a), in->out);
+        print(in, evaluate(in, n->a));
         break;
     case NODE_IF:
         return run_if(in, n);
@@ -494,14 +559,14 @@ static enum flow run_node(struct interpreter *in, const struct node *n)
     case NODE_WITH:
         return run_with(in, n);
     case NODE_SET:
-        frame_assign(in, n->a, evaluate(in, n->b));
+        frame_assign(in, n->a, origin_keep(in->a, evaluate(in, n->b), in->message));
         break;
     case NODE_SET_BLOCK:
         v = run_block(in, n);
-        frame_assign(in, n->a, n->b ? filter_text(in, n->b, v) : v);
+        frame_assign(in, n->a, origin_keep(in->a, n->b ? filter_text(in, n->b, v) : v, in->message));
         break;
     case NODE_FILTER_BLOCK:
-        value_print(in->a, filter_text(in, n->b, run_block(in, n)), in->out);
+        print(in, filter_text(in, n->b, run_block(in, n)));
         break;
     case NODE_MACRO:
         run_macro(in, n);

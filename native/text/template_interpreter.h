@@ -42,7 +42,8 @@ struct interpreter {
     const struct template_options *options;
     struct template_output *output;
     struct buffer *out;
-    size_t message; /* `message`: 1 + index of the one a loop stands at */
+    size_t message; /* 1 + index of the one a loop stands at, or 0 */
+    bool made;      /* it stands at a mapping that the template made for that message */
     bool generation;
 };
 

@@ -6,6 +6,7 @@
 
 #include "native/text/template_interpreter.h"
 #include "native/text/template_methods.h"
+#include "native/text/template_origin.h"
 #include "native/text/utf8.h"
 
 /* ---- case ---- */
@@ -57,13 +58,15 @@ struct value string_case(struct arena *a, const struct string *s, bool upper)
 
     arena_step(a, s->size / 4);
     while (at < end) {
-        size_t length;
+        size_t length, start = out->size, run;
         uint32_t c = utf8_at(at, end, &length);
 
         if (c == 0xdf && upper)
             buffer_add_text(out, "SS");
         else
             utf8_add(out, case_of(a, c, upper));
+        if (s->origin)
+            origin_note(a, out, start, out->size, origin_at(s, (size_t)(at - s->bytes), &run));
         at += length;
     }
     return value_buffer(a, out);
@@ -118,6 +121,8 @@ static struct value dict_copy(struct value self, struct arguments *args)
     struct value v = value_dict(args->a);
 
     arguments_end(args, 0);
+    v.dict->message = self.dict->message;
+    v.dict->made = self.dict->made;
     for (size_t i = 0; i < self.dict->count; i++)
         dict_set(args->a, v.dict, self.dict->entries[i].key, self.dict->entries[i].value);
     return v;
@@ -241,7 +246,7 @@ static void add_conversion(struct arena *a, char c, const char *flags, struct va
         text = value_buffer(a, repr).string;
         if (*flags)
             template_raise(a, ERROR_UNSUPPORTED, "%%%s%c in a format", flags, c);
-        buffer_add(out, text->bytes, text->size);
+        origin_add(a, out, text);
         return;
     }
     if (v.kind < VALUE_BOOL || v.kind > VALUE_FLOAT)

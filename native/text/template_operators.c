@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "native/text/template_interpreter.h"
+#include "native/text/template_origin.h"
 #include "native/text/utf8.h"
 
 static _Noreturn void operands(struct arena *a, const char *op, struct value x, struct value y)
@@ -45,10 +46,14 @@ struct value value_escape(struct arena *a, struct value v)
                            : c == '"'  ? "&#34;"
                                        : NULL;
 
+        size_t start = out->size, run;
+
         if (name)
             buffer_add_text(out, name);
         else
             buffer_add_u8(out, (uint8_t)c);
+        if (text.string->origin)
+            origin_note(a, out, start, out->size, origin_at(text.string, i, &run));
     }
     text = value_buffer(a, out);
     text.markup = true;
@@ -64,16 +69,13 @@ static struct value strings_join(struct arena *a, struct value x, struct value y
         y = value_escape(a, y);
     }
 
-    size_t size = x.string->size + y.string->size;
-    char *bytes = arena_new(a, size);
+    struct buffer *out = arena_buffer(a);
 
-    arena_step(a, size / 64);
-    if (x.string->size)
-        memcpy(bytes, x.string->bytes, x.string->size);
-    if (y.string->size)
-        memcpy(bytes + x.string->size, y.string->bytes, y.string->size);
+    arena_step(a, (x.string->size + y.string->size) / 64);
+    origin_add(a, out, x.string);
+    origin_add(a, out, y.string);
 
-    struct value v = value_string(a, bytes, size);
+    struct value v = value_buffer(a, out);
 
     v.markup = markup;
     return v;
@@ -331,7 +333,7 @@ const struct list *value_iterate(struct arena *a, struct value v)
 
             arena_step(a, 1);
             utf8_at(at, end, &length);
-            list_add(a, items.list, value_string(a, at, length));
+            list_add(a, items.list, value_part(a, (struct value){ .string = v.string }, at, length));
             at += length;
         }
         return items.list;
@@ -366,10 +368,7 @@ static struct value string_item(struct arena *a, struct value v, int64_t index)
 
     utf8_at(v.string->bytes + at, v.string->bytes + v.string->size, &length);
 
-    struct value item = value_string(a, v.string->bytes + at, length);
-
-    item.markup = v.markup;
-    return item;
+    return value_part(a, v, v.string->bytes + at, length);
 }
 
 static bool loop_attribute(struct arena *a, struct loop *loop, const char *name, struct value *out)
@@ -536,7 +535,7 @@ struct value value_slice(struct arena *a, struct value v, struct value start, st
     struct buffer *joined = arena_buffer(a);
 
     for (size_t i = 0; i < out.list->count; i++)
-        buffer_add(joined, out.list->items[i].string->bytes, out.list->items[i].string->size);
+        origin_add(a, joined, out.list->items[i].string);
     out = value_buffer(a, joined);
     out.markup = v.markup;
     return out;

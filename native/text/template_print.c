@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "native/text/template.h"
+#include "native/text/template_origin.h"
 #include "native/text/template_value.h"
 #include "native/text/utf8.h"
 
@@ -141,7 +142,7 @@ void value_print(struct arena *a, struct value v, struct buffer *out)
 {
     arena_step(a, 1);
     if (v.kind == VALUE_STRING)
-        buffer_add(out, v.string->bytes, v.string->size);
+        origin_add(a, out, v.string);
     else if (v.kind != VALUE_UNDEFINED)
         value_repr(a, v, out);
     if (out->size > TEMPLATE_MAX_OUTPUT)

@@ -4,14 +4,12 @@
 
 #include "native/text/template_interpreter.h"
 #include "native/text/template_methods.h"
+#include "native/text/template_origin.h"
 #include "native/text/utf8.h"
 
 static struct value part(struct arena *a, struct value self, const char *start, const char *end)
 {
-    struct value v = value_string(a, start, (size_t)(end - start));
-
-    v.markup = self.markup;
-    return v;
+    return value_part(a, self, start, (size_t)(end - start));
 }
 
 static bool in_set(const char *at, const char *end, const struct string *set, size_t *length)
@@ -218,6 +216,19 @@ static struct value str_removesuffix(struct value self, struct arguments *args)
     return part(args->a, self, start, value_true(begins(self, args, false)) ? end - size : end);
 }
 
+/* Text that takes the place of byte `at` of `s` and on. */
+static void add_instead(struct arena *a, struct buffer *out, const struct string *text, const struct string *s, size_t at)
+{
+    size_t start = out->size, end, message = origin_at(s, at, &end);
+
+    if (!message) {
+        origin_add(a, out, text);
+        return;
+    }
+    buffer_add(out, text->bytes, text->size);
+    origin_note(a, out, start, out->size, message);
+}
+
 static struct value str_replace(struct value self, struct arguments *args)
 {
     struct value from_value = argument_need(args, 0, "old"), to_value = argument_need(args, 1, "new");
@@ -238,8 +249,8 @@ static struct value str_replace(struct value self, struct arguments *args)
         if (!found)
             break;
         most -= most > 0;
-        buffer_add(out, at, (size_t)(found - at));
-        buffer_add(out, to->bytes, to->size);
+        origin_add(args->a, out, &(struct string){ at, (size_t)(found - at), s->origin });
+        add_instead(args->a, out, to, s, (size_t)(found - s->bytes));
         if (out->size > TEMPLATE_MAX_OUTPUT)
             template_raise(args->a, ERROR_LIMIT, "more than %d bytes of text", TEMPLATE_MAX_OUTPUT);
         at = found + from->size;
@@ -247,12 +258,12 @@ static struct value str_replace(struct value self, struct arguments *args)
             if (at >= end)
                 break;
             utf8_at(at, end, &length);
-            buffer_add(out, at, length);
+            origin_add(args->a, out, &(struct string){ at, length, s->origin });
             at += length;
         }
     }
     if (at < end)
-        buffer_add(out, at, (size_t)(end - at));
+        origin_add(args->a, out, &(struct string){ at, (size_t)(end - at), s->origin });
 
     struct value v = value_buffer(args->a, out);
 
@@ -310,7 +321,7 @@ static struct value str_capitalize(struct value self, struct arguments *args)
     if (s->size)
         utf8_at(s->bytes, s->bytes + s->size, &length);
 
-    struct string first = { s->bytes, length }, rest = { s->bytes + length, s->size - length };
+    struct string first = { s->bytes, length, s->origin }, rest = { s->bytes + length, s->size - length, s->origin };
 
     return value_add(args->a, string_case(args->a, &first, true), string_case(args->a, &rest, false));
 }
@@ -371,7 +382,7 @@ static struct value str_join(struct value self, struct arguments *args)
     text = arena_buffer(args->a);
     for (size_t i = 0; i < items->count; i++) {
         if (i)
-            buffer_add(text, self.string->bytes, self.string->size);
+            origin_add(args->a, text, self.string);
         value_print(args->a, items->items[i], text);
     }
     return value_buffer(args->a, text);

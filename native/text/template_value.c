@@ -8,6 +8,7 @@
 
 #include "native/base/json.h"
 #include "native/text/template.h"
+#include "native/text/template_origin.h"
 #include "native/text/utf8.h"
 
 /* ---- arena and faults ---- */
@@ -75,12 +76,6 @@ void arena_leave(struct arena *a)
     a->depth--;
 }
 
-struct scratch {
-    struct buffer buffer; /* first: a buffer's scratch has its address */
-    struct scratch *next;
-    bool busy;
-};
-
 struct buffer *arena_buffer(struct arena *a)
 {
     struct scratch *s = a->scratch;
@@ -102,6 +97,7 @@ void arena_release(struct arena *a, struct buffer *b)
     if (b->capacity > BLOCK)
         buffer_free(b);
     buffer_clear(b);
+    ((struct scratch *)b)->run_count = 0;
     ((struct scratch *)b)->busy = false;
 }
 
@@ -163,8 +159,16 @@ struct value value_string(struct arena *a, const char *bytes, size_t size)
 {
     struct string *s = arena_new(a, sizeof *s);
 
-    *s = (struct string){ bytes, size };
+    *s = (struct string){ bytes, size, NULL };
     return (struct value){ .kind = VALUE_STRING, .string = s };
+}
+
+struct value value_part(struct arena *a, struct value of, const char *bytes, size_t size)
+{
+    struct string *s = arena_new(a, sizeof *s);
+
+    *s = (struct string){ bytes, size, of.string->origin };
+    return (struct value){ .kind = VALUE_STRING, .markup = of.markup, .string = s };
 }
 
 struct value value_as_text(struct arena *a, const char *text)
@@ -174,13 +178,23 @@ struct value value_as_text(struct arena *a, const char *text)
 
 struct value value_buffer(struct arena *a, struct buffer *b)
 {
+    const struct scratch *s = (const struct scratch *)b;
     size_t size = b->size;
     char *bytes = arena_new(a, size);
+    struct string *made = arena_new(a, sizeof *made);
 
     if (size)
         memcpy(bytes, b->bytes, size);
+    *made = (struct string){ bytes, size, NULL };
+    if (s->run_count) {
+        struct origin *origin = arena_new(a, sizeof *origin);
+
+        *origin = (struct origin){ bytes, arena_array(a, s->run_count, sizeof *origin->runs), s->run_count };
+        memcpy(origin->runs, s->runs, s->run_count * sizeof *origin->runs);
+        made->origin = origin;
+    }
     arena_release(a, b);
-    return value_string(a, bytes, size);
+    return (struct value){ .kind = VALUE_STRING, .string = made };
 }
 
 struct value value_list(struct arena *a, enum list_shape shape)

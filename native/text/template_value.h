@@ -32,6 +32,15 @@ struct arena {
     jmp_buf fault;
 };
 
+/* Text being made. */
+struct scratch {
+    struct buffer buffer; /* first: a buffer's scratch has its address */
+    struct scratch *next;
+    struct run *runs; /* whose text it is so far (template_origin.h) */
+    size_t run_count, run_capacity;
+    bool busy;
+};
+
 void *arena_new(struct arena *a, size_t size);                 /* zeroed; raises at the limit */
 void *arena_array(struct arena *a, size_t count, size_t size); /* the same, product checked   */
 void arena_step(struct arena *a, uint64_t steps);              /* raises at the limit         */
@@ -66,6 +75,7 @@ enum list_shape { SHAPE_LIST, SHAPE_TUPLE, SHAPE_GENERATOR, SHAPE_VIEW, SHAPE_RA
 struct string {
     const char *bytes; /* UTF-8 */
     size_t size;
+    const struct origin *origin; /* whose text it is (template_origin.h), or NULL: made outside any message */
 };
 
 struct value {
@@ -100,6 +110,7 @@ struct dict {
     size_t count, capacity;
     const struct string *verbatim; /* the JSON text this was read from, printed in its place; or NULL */
     size_t message;                /* 1 + index in `messages` of the context, or 0 */
+    bool made;                     /* by the template, while a loop stood at that message */
 };
 
 struct value value_none(void);
@@ -107,9 +118,10 @@ struct value value_bool(bool b);
 struct value value_int(int64_t i);
 struct value value_float(double d);
 struct value value_undefined(const char *name);
-struct value value_string(struct arena *a, const char *bytes, size_t size); /* bytes borrowed */
-struct value value_as_text(struct arena *a, const char *text);              /* borrowed */
-struct value value_buffer(struct arena *a, struct buffer *b);               /* copied; the buffer goes back */
+struct value value_string(struct arena *a, const char *bytes, size_t size);                /* bytes borrowed */
+struct value value_part(struct arena *a, struct value of, const char *bytes, size_t size); /* within the string `of` */
+struct value value_as_text(struct arena *a, const char *text);                             /* borrowed */
+struct value value_buffer(struct arena *a, struct buffer *b); /* copied, with its runs; the buffer goes back */
 struct value value_list(struct arena *a, enum list_shape shape);
 struct value value_dict(struct arena *a);
 
@@ -126,7 +138,7 @@ bool value_true(struct value v);
 bool value_equal(struct arena *a, struct value x, struct value y);
 int value_order(struct arena *a, struct value x, struct value y); /* <0, 0, >0; raises if Python has no order */
 
-/* Appends str(v) and repr(v). */
+/* Appends str(v) and repr(v). What value_print appends to is of arena_buffer: a string brings along whose text it is. */
 void value_print(struct arena *a, struct value v, struct buffer *out);
 void value_repr(struct arena *a, struct value v, struct buffer *out);
 void float_print(double d, struct buffer *out); /* Python's repr: shortest that reads back */

@@ -199,9 +199,8 @@ static void sound_rows_that_cannot_be_examples_are_counted_with_their_reason(voi
     drops("{% if messages|length > 1 %}{{ raise_exception('odd roles') }}{% endif %}", HI "}", 99, CONVERSATION_TEMPLATE_RAISED,
           "odd roles");
     drops("{% for m in messages %}{{ m.content }};{% endfor %}", HI "}", 99, CONVERSATION_NO_END, "messages[1]");
-    drops("{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ m.content ~ '<|im_end|>' %}{% endfor %}"
-          "{{ messages|length }}{{ ns.t }}",
-          HI "}", 99, CONVERSATION_NO_TURN, "messages[1]");
+    drops("{{ messages|length }}{% for i in range(messages|length) %}{{ messages[i].content }}<|im_end|>{% endfor %}", HI "}", 99,
+          CONVERSATION_NO_TURN, "messages[1]");
 }
 
 /* Templates that rewrite what came before: the interpreter's spans serve. */
@@ -225,6 +224,81 @@ static void a_rewritten_past_is_no_hindrance(void **state)
         assert_trained(&w, &w.examples.items[0], "yo<|im_end|>");
         close_world(&w);
     }
+}
+
+/* Output that is built in a string, a list or by a macro, altered, and printed at the end. */
+static void text_that_is_built_first_and_printed_later_keeps_its_turn(void **state)
+{
+    static const char *const templates[] = {
+        "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ '<' ~ m.role ~ '>' ~ m.content ~ '<|im_end|>' "
+        "%}{% endfor %}{{ messages|length }}{{ ns.t|trim }}",
+        "{% set ns = namespace(t='', l=[]) %}{% for m in messages %}{% set ns.l = ns.l + ['<' + m.role + '>', m.content, "
+        "'<|im_end|>'] %}{% endfor %}{{ messages|length }}{{ ns.l|join }}",
+        "{% set ns = namespace(t='') %}{% for m in messages %}{% if m.role == 'assistant' %}{% set ns.t = ns.t.replace('hi', "
+        "'ho')[1:] %}{% endif %}{% set ns.t = ns.t + '<' ~ m.role ~ '>' + m.content %}{% set ns.t = ns.t + '<|im_end|>' %}"
+        "{% endfor %}{{ ns.t }}",
+        "{% macro all(them) %}{% for m in them %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}{% endmacro %}"
+        "{{ messages|length }}{{ all(messages).strip() }}",
+        "{% set t %}{{ messages|length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}{% endset %}"
+        "{{ t.split('#')|join('#') }}",
+        "{% set ns = namespace(l=[]) %}{% for m in messages %}{% set ns.l = ns.l + [{'role': m.role, 'content': "
+        "m.content|upper}] "
+        "%}{% endfor %}{{ messages|length }}{% for m in ns.l %}<{{ m.role }}>{{ m.content|lower }}<|im_end|>{% endfor %}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        struct world w;
+        struct buffer text = { 0 };
+
+        open_world(&w, templates[i], HI "}");
+        assert_true(read_all(&w));
+        if (w.examples.count != 1)
+            fail_msg("template %zu: %zu examples", i, w.examples.count);
+        for (size_t k = 0; k < w.examples.items[0].count; k++)
+            if (w.examples.items[0].weights[k] > 0)
+                assert_true(tokenizer_decode(w.tokenizer, w.examples.items[0].ids + k, 1, true, &text, NULL));
+        assert_string_equal(buffer_text(&text), "<assistant>yo<|im_end|>");
+        buffer_free(&text);
+        close_world(&w);
+    }
+}
+
+/* Turns of one role that a template makes one: the later one is what the last example trains. */
+static void merged_turns_train_what_each_said(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w,
+               "{% set ns = namespace(l=[]) %}{% for m in messages %}{% if ns.l and ns.l[-1].role == m.role %}{% set ns.l = "
+               "ns.l[:-1] + [dict(role=m.role, content=ns.l[-1].content ~ '; ' ~ m.content)] %}{% else %}{% set ns.l = ns.l + "
+               "[dict(role=m.role, content=m.content)] %}{% endif %}{% endfor %}{% for m in ns.l %}<{{ m.role }}>{{ m.content "
+               "}}<|im_end|>{% endfor %}",
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"yo\"},{\"role\":"
+               "\"assistant\",\"content\":\"and\"}]}");
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 2);
+    assert_trained(&w, &w.examples.items[0], "<assistant>yo<|im_end|>");
+    assert_trained(&w, &w.examples.items[1], "; and<|im_end|>");
+    close_world(&w);
+}
+
+/* Templates that end a turn with what opens the next. */
+static void a_turn_may_end_with_what_opens_the_next(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w,
+               "{% for m in messages %}<|im_start|>{{ m.role }}:{{ m.content }}{% endfor %}{% if add_generation_prompt %}"
+               "<|im_start|>assistant:{% endif %}",
+               HI "}");
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 1);
+    assert_trained(&w, &w.examples.items[0], "yo<|im_start|>");
+    assert_string_equal(w.examples.items[0].text, "<|im_start|>user:hi<|im_start|>assistant:yo<|im_start|>");
+    close_world(&w);
 }
 
 static void faults(const char *data, const char *want)
@@ -445,6 +519,9 @@ int main(void)
         cmocka_unit_test(ids_are_those_of_the_whole_text),
         cmocka_unit_test(sound_rows_that_cannot_be_examples_are_counted_with_their_reason),
         cmocka_unit_test(a_rewritten_past_is_no_hindrance),
+        cmocka_unit_test(text_that_is_built_first_and_printed_later_keeps_its_turn),
+        cmocka_unit_test(merged_turns_train_what_each_said),
+        cmocka_unit_test(a_turn_may_end_with_what_opens_the_next),
         cmocka_unit_test(faults_name_file_line_and_field),
         cmocka_unit_test(a_message_may_have_a_weight),
         cmocka_unit_test(an_example_that_begins_the_next_goes_into_it),

@@ -42,7 +42,11 @@ static struct tokenizer *byte_tokenizer(void)
                                         "<|END_THINKING|>",
                                         "<|START_ACTION|>",
                                         "<|CHATBOT_TOKEN|>",
-                                        "<|START_OF_TURN_TOKEN|>" };
+                                        "<|START_OF_TURN_TOKEN|>",
+                                        "<|tools_suffix|>",
+                                        "<|tool_response>",
+                                        "<|tool_call>",
+                                        "<|channel>" };
     struct buffer json = { 0 };
     struct error err = { 0 };
     unsigned id = 256, next = 256;
