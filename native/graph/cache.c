@@ -169,16 +169,16 @@ void cache_sequence_free(struct cache_sequence *s)
 }
 
 /* The last page is written on by its owner: a shared one is copied when its turn comes (cache_begin). */
-struct cache_sequence *cache_sequence_copy(const struct cache_sequence *from)
+struct cache_sequence *cache_sequence_copy(const struct cache_sequence *from, size_t length)
 {
     struct cache_sequence *s = cache_sequence_new(from->cache);
 
-    room_for(s, from->count);
-    for (s->count = 0; s->count < from->count; s->count++) {
+    s->length = length < from->length ? length : from->length;
+    room_for(s, (s->length + PAGE - 1) / PAGE);
+    for (; s->count * PAGE < s->length; s->count++) {
         s->pages[s->count] = from->pages[s->count];
         s->pages[s->count]->owners++;
     }
-    s->length = from->length;
     return s;
 }
 

@@ -27,8 +27,8 @@ void cache_free(struct cache *cache); /* after its sequences */
 
 struct cache_sequence *cache_sequence_new(struct cache *cache);
 void cache_sequence_free(struct cache_sequence *s);
-/* Another sequence with the same tokens; full pages are shared. */
-struct cache_sequence *cache_sequence_copy(const struct cache_sequence *s);
+/* Another sequence that begins with the first `length` tokens of this one, all of them at most; their pages are shared until one writes. */
+struct cache_sequence *cache_sequence_copy(const struct cache_sequence *s, size_t length);
 size_t cache_sequence_length(const struct cache_sequence *s);
 
 uint64_t cache_bytes(const struct cache *cache); /* of all pages now */

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/cli/commands.h"
@@ -87,6 +88,37 @@ static json_t *measure_run(struct invocation *in, struct archive *a, const struc
     return result;
 }
 
+static json_t *measure_home(struct invocation *in, const struct measure *m, struct error *err)
+{
+    struct archive a = { 0 };
+    json_t *result = NULL;
+
+    if (archive_open(&a, in->home, option_text(in, "run", NULL), err))
+        result = measure_run(in, &a, m, err);
+    archive_close(&a);
+    return result;
+}
+
+/* { data, loss, ... } of a model that is in no run. */
+static json_t *measure_model(struct invocation *in, const struct measure *m, struct error *err)
+{
+    struct speaker speaker = { 0 };
+    struct hash rows_id;
+    uint64_t rows;
+    char cid[CID_TEXT];
+    json_t *result = NULL;
+
+    if (speaker_open(&speaker, in, err) && dataset_put_rows(&speaker.archive.auditor.blocks, m->data, &rows_id, &rows, err))
+        result = speaker_job(
+            &speaker,
+            json_pack("{s:s, s:[s], s:I}", "job", "evaluate", "shards", cid_text(rows_id, cid), "rows", (json_int_t)m->rows),
+            told, in, err);
+    if (result)
+        json_object_set_new(result, "data", json_string(m->data));
+    speaker_close(&speaker);
+    return result;
+}
+
 static void print_row(const char *title, const json_t *eval)
 {
     const json_t *accuracy = json_object_get(eval, "tool_call_accuracy");
@@ -107,11 +139,17 @@ static int speak_main(struct invocation *in, const struct measure *m, struct err
     json_t *result = NULL, *count;
     const char *why;
     bool choices = option_flag(in, "choices");
+    struct eval_calls calls = {
+        .data = m->data, .most = m->rows, .batch = 16, .max_tokens = 512, .each = option_flag(in, "each")
+    };
+    struct rusage used;
 
-    if (speaker_open(&speaker, in, err))
-        result = choices ? eval_choices(in, &speaker, m->data, m->rows, err)
-                         : eval_calls(in, &speaker, m->data, m->rows, option_flag(in, "each"), err);
+    if (option_integer(in, "batch", 1, 4096, &calls.batch, err) &&
+        option_integer(in, "max-tokens", 1, 1 << 20, &calls.max_tokens, err) && speaker_open(&speaker, in, err))
+        result = choices ? eval_choices(in, &speaker, m->data, m->rows, err) : eval_calls(in, &speaker, &calls, err);
     speaker_close(&speaker);
+    if (result && getrusage(RUSAGE_CHILDREN, &used) == 0) /* of the worker, which has ended */
+        json_object_set_new(result, "peak_bytes", json_integer((json_int_t)used.ru_maxrss * 1024));
     if (!in->quiet && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     json_decref(m->run);
@@ -125,6 +163,13 @@ static int speak_main(struct invocation *in, const struct measure *m, struct err
         printf("%.3f by byte, ", json_number_value(json_object_get(result, "accuracy_by_byte")));
     printf("%.3f of %lld %s are right\n", json_number_value(json_object_get(result, "accuracy")),
            (long long)json_integer_value(json_object_get(result, "cases")), choices ? "choices" : "tool calls");
+    if (!choices)
+        printf("  %lld tokens after prompts of %lld in %.1f s: %.1f tokens/s; %.0f MB at most\n",
+               (long long)json_integer_value(json_object_get(result, "tokens")),
+               (long long)json_integer_value(json_object_get(result, "prompt_tokens")),
+               json_number_value(json_object_get(result, "seconds")),
+               json_number_value(json_object_get(result, "tokens_per_second")),
+               json_number_value(json_object_get(result, "peak_bytes")) / 1e6);
     json_object_foreach(json_object_get(result, "why"), why, count)
     {
         printf("  %-12s %lld\n", why, (long long)json_integer_value(count));
@@ -133,38 +178,36 @@ static int speak_main(struct invocation *in, const struct measure *m, struct err
     return EXIT_OK;
 }
 
-/* Options that only --generate and --choices read. */
+/* Options that only --generate reads. */
 static bool generate_options(const struct invocation *in, struct error *err)
 {
-    static const char *const names[] = { "model", "adapter", "template", "each" };
+    static const char *const names[] = { "each", "batch", "max-tokens" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (option_flag(in, names[i]))
-            return error_set(err, ERROR_USAGE, "give --generate or --choices, too", "--%s is read where a model speaks",
-                             names[i]);
+            return error_set(err, ERROR_USAGE, "give --generate, too", "--%s is read where a model writes", names[i]);
     return true;
 }
 
 static int eval_main(struct invocation *in)
 {
-    struct archive a = { 0 };
     struct error err = { 0 };
     struct measure m = { 0 };
     json_t *result = NULL;
-
     bool speaks = option_flag(in, "generate") || option_flag(in, "choices");
+    bool alone = option_flag(in, "model") || option_flag(in, "adapter") || option_flag(in, "template");
 
     if (option_flag(in, "generate") && option_flag(in, "choices")) {
         error_set(&err, ERROR_USAGE, NULL, "--generate and --choices exclude each other");
     } else if (speaks && option_flag(in, "before")) {
         error_set(&err, ERROR_USAGE, NULL, "--generate and --choices measure one state: leave --before out");
+    } else if (alone && option_flag(in, "before")) {
+        error_set(&err, ERROR_USAGE, NULL, "a model in no run has one state: leave --before out");
     } else if (speaks) {
         if (choose_data(in, &m, &err))
             return speak_main(in, &m, &err);
     } else if (generate_options(in, &err) && choose_data(in, &m, &err)) {
-        if (archive_open(&a, in->home, option_text(in, "run", NULL), &err))
-            result = measure_run(in, &a, &m, &err);
-        archive_close(&a);
+        result = alone ? measure_model(in, &m, &err) : measure_home(in, &m, &err);
     }
     if (!in->quiet && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
@@ -178,6 +221,7 @@ static int eval_main(struct invocation *in)
     printf("%-8s %10s %20s %8s %8s\n", "", "loss", "tool-call accuracy", "calls", "rows");
     print_row("before", json_object_get(result, "before"));
     print_row("after", json_object_get(result, "after"));
+    print_row("model", alone ? result : NULL);
     json_decref(result);
     return EXIT_OK;
 }
@@ -188,6 +232,8 @@ static const struct option options[] = {
     { "rows", "N", "at most so many rows" },
     { "generate", NULL, "let the model write each call, and judge it by the Berkeley leaderboard's rules" },
     { "choices", NULL, "rows {prompt | messages, choices, answer}: which choice the model finds most likely" },
+    { "batch", "N", "of --generate: sequences at once (default 16); the answers are the same" },
+    { "max-tokens", "N", "of --generate: end an answer after so many tokens (default 512)" },
     { "each", NULL, "of --generate: print what was written for each row, too (with --json)" },
     { "before", NULL, "measure the state before the first round, too" },
     { NULL, NULL, NULL },
@@ -196,10 +242,12 @@ static const struct option options[] = {
 const struct command command_eval = {
     "eval",
     "[RUNFILE]",
-    "held-out loss and tool-call accuracy of a run's last state",
+    "held-out loss and tool-call accuracy of a run's last state, or of a model",
     "rondo eval scripts/runs/quickstart.lua --home build/q --before\nrondo eval --home build/q --data held_out.jsonl --json\n"
+    "rondo eval --model model.gguf --adapter build/q/runs/RUN/adapter --data held_out.jsonl\n"
     "rondo eval --generate --model model.gguf --data held_out.jsonl --rows 100",
-    "Needs nothing running: state and model are read from the nodes in HOME. A held-out tool call counts as right when each of "
+    "Needs nothing running: state and model are read from the nodes in HOME; with --model it is that model, with its adapter. A "
+    "held-out tool call counts as right when each of "
     "its\n"
     "tokens is the most likely one given those before it, which is what greedy generation would print. With --generate a model "
     "(or a "

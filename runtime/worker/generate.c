@@ -264,17 +264,29 @@ static bool run(struct generator *z, struct shape *sh, struct cache_sequence **s
     return true;
 }
 
-/* The prompt into z->prefix_kept, and the logits after it. */
+/* How many tokens the prompt begins with as the one before it. */
+static size_t shared(const struct generator *z, const struct generation *g)
+{
+    size_t most = !z->prefix ? 0 : z->prefix->prompt_count < g->prompt_count ? z->prefix->prompt_count : g->prompt_count, i = 0;
+
+    while (i < most && z->prefix->prompt[i] == g->prompt[i])
+        i++;
+    return i;
+}
+
+/* The prompt into z->prefix_kept, and the logits after it. What the one before it began with is kept, less its last token, which gives the
+ * logits. */
 static bool prefill(struct generator *z, const struct generation *g, struct error *err)
 {
-    size_t done = 0;
+    size_t done = shared(z, g);
+    struct cache_sequence *before = z->prefix_kept;
 
-    if (z->prefix && z->prefix->prompt_count == g->prompt_count &&
-        memcmp(z->prefix->prompt, g->prompt, g->prompt_count * sizeof *g->prompt) == 0)
+    if (done == g->prompt_count && done == z->prefix->prompt_count)
         return true;
+    done -= done == g->prompt_count;
     z->prefix = NULL;
-    cache_sequence_free(z->prefix_kept);
-    z->prefix_kept = NULL;
+    z->prefix_kept = done > 0 ? cache_sequence_copy(before, done) : NULL;
+    cache_sequence_free(before);
     while (done < g->prompt_count) {
         size_t left = g->prompt_count - done;
         int64_t time = left <= 16 ? 16 : left <= 64 ? 64 : PREFILL;
@@ -382,7 +394,7 @@ static bool begin(struct generator *z, struct generation *g, struct error *err)
     if (!draw(z, p, z->prefix_logits, err))
         return false;
     if (g->end == GENERATE_RUNNING) {
-        p->kept = cache_sequence_copy(z->prefix_kept);
+        p->kept = cache_sequence_copy(z->prefix_kept, g->prompt_count);
         z->running++;
     }
     return true;

@@ -4,7 +4,7 @@
  *        ^  a place that falls free takes the next prompt                                     v
  *        └──────────────────── up to `rows` sequences, one token each a pass ── logits ── draw ── tokens
  *
- * A prompt equal to the one before it is not computed again. What a sequence gets follows from model, values, prompt, rule and seed
+ * What a prompt begins with as the one before it, all of it perhaps, is not computed again. What a sequence gets follows from model, values, prompt, rule and seed
  * alone: not from the other sequences, their number or order, nor from threads.
  *
  * A draw, over logits x and tokens so far:

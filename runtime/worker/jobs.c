@@ -12,6 +12,7 @@
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
 #include "runtime/worker/rollouts.h"
+#include "runtime/worker/values.h"
 
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
 #define LOG_MEDIA     "application/vnd.rondo.step-log"
@@ -298,13 +299,12 @@ static json_t *measure(struct session *s, const json_t *job, const float *values
 
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
 {
-    float *values = layout_values(&s->layout, err);
+    float *values = values_read(s, job, err);
     json_t *shards = json_object_get(job, "shards"), *shard, *result = NULL;
     struct evaluation all = { 0 };
-    uint64_t calls = 0, exact = 0;
-    struct hash outer;
+    uint64_t calls = 0, exact = 0, dropped = 0;
     size_t index;
-    bool ok = values && cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
+    bool ok = values != NULL;
 
     if (s->rollout.samples) {
         result = ok ? measure(s, job, values, to, err) : NULL;
@@ -318,15 +318,17 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
 
         ok = ok && cid_parse(json_string_value(shard), &id, err) && (rows = session_shard(s, id, err)) &&
              evaluate_shard(s, rows, values, document_integer(job, "rows"), &all, &calls, &exact, to, err);
+        for (size_t i = 0; ok && i < CONVERSATION_DROPS; i++)
+            dropped += rows->counts.dropped[i];
     }
     if (ok && !isfinite(all.loss))
         ok = error_set(err, ERROR_NON_FINITE, NULL, "the loss of the held-out rows is not finite");
     if (ok && all.weight == 0)
         ok = error_set(err, ERROR_MISSING, "rondo data check FILE tells why", "no held-out row can be evaluated");
     if (ok)
-        result = json_pack("{s:f, s:o, s:I, s:I, s:I}", "loss", all.loss / all.weight, "tool_call_accuracy",
+        result = json_pack("{s:f, s:o, s:I, s:I, s:I, s:I}", "loss", all.loss / all.weight, "tool_call_accuracy",
                            calls ? json_real((double)exact / (double)calls) : json_null(), "calls", (json_int_t)calls, "exact",
-                           (json_int_t)exact, "rows", (json_int_t)all.rows);
+                           (json_int_t)exact, "rows", (json_int_t)all.rows, "dropped", (json_int_t)dropped);
     free(values);
     return result;
 }

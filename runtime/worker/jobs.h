@@ -6,9 +6,12 @@
  *     replay   { context, shards, document }       { index, step?, ... }: first differing leaf of the step log, -1 when all are equal
  *     check    { context, document }               { code }
  *     fold     { request, payloads }               runtime/round/fold.h
- *     evaluate { outer, shards: [CID], rows }      { loss, tool_call_accuracy, rows, tokens }
+ *     evaluate { outer, adapter, shards: [CID], rows }   { loss, tool_call_accuracy, calls, exact, rows, dropped: rows that give no example };
+ *                                                  values as runtime/worker/values.h
  *     adapter  { outer, folder }                   writes the trained tensors for PEFT
  *     sample   runtime/worker/sampling.h           text that goes on from a prompt
+ *     choose   runtime/worker/sampling.h           how likely each of some texts is
+ *     answer   runtime/worker/answering.h          the same as sample for many prompts at once
  *
  * A job with `every: true` reports each step.
  */

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/model/adapter.h"
 #include "runtime/doc/documents.h"
-#include "runtime/worker/folding.h"
-#include "runtime/worker/generate.h"
 #include "runtime/worker/training.h"
+#include "runtime/worker/values.h"
 
 struct sampling {
     struct session *session;
@@ -22,48 +20,12 @@ struct sampling {
     bool stopped;
 };
 
-/* --- values --------------------------------------------------------------------------------------------------------------- */
-
-static bool own_values(struct sampling *g, bool adapted, struct error *err)
-{
-    const struct layout *l = &g->session->layout;
-
-    for (size_t i = 0; !adapted && i < l->count; i++)
-        if (!model_find(g->session->model, l->parameters[i].name))
-            return error_set(err, ERROR_MISSING, "sample from a model with all of its weights",
-                             "the model's files hold no tensor %s", l->parameters[i].name);
-    return session_genesis(g->session, g->values, err);
-}
-
-static bool read_values(struct sampling *g, const json_t *job, struct error *err)
-{
-    const char *outer = document_text(job, "outer"), *adapter = document_text(job, "adapter");
-    struct hash id;
-
-    g->values = calloc((size_t)g->session->layout.values + 1, sizeof *g->values);
-    if (!g->values)
-        return error_set(err, ERROR_MEMORY, NULL, "no memory for %llu values", (unsigned long long)g->session->layout.values);
-    if (outer)
-        return cid_parse(outer, &id, err) && folding_values(g->session, id, g->values, err);
-    if (!own_values(g, adapter != NULL, err))
-        return false;
-    if (!adapter)
-        return true;
-
-    struct tensor *tensors = folding_tensors(&g->session->layout, g->values);
-    bool ok = adapter_read(adapter, tensors, g->session->layout.count, err);
-
-    free(tensors);
-    return ok;
-}
-
 /* --- prompt --------------------------------------------------------------------------------------------------------------- */
 
-static bool read_prompt(struct sampling *g, const json_t *job, struct error *err)
+bool sampling_prompt(const struct session *s, const json_t *from, struct tokens *tokens, struct error *err)
 {
-    struct session *s = g->session;
-    const json_t *conversation = json_object_get(job, "conversation");
-    const char *prompt = document_text(job, "prompt");
+    const json_t *conversation = json_object_get(from, "conversation");
+    const char *prompt = document_text(from, "prompt");
     struct conversation_format format = { .tokenizer = s->tokenizer,
                                           .template = s->template,
                                           .variables = s->variables,
@@ -72,19 +34,24 @@ static bool read_prompt(struct sampling *g, const json_t *job, struct error *err
 
     if (conversation && !s->template)
         return error_set(err, ERROR_MISSING, "give text with --prompt", "the model has no chat template");
-    if (conversation && !conversation_prompt(&format, conversation, &g->tokens, err))
+    if (conversation && !conversation_prompt(&format, conversation, tokens, err))
         return error_at(err, "conversation");
     if (!conversation && !prompt)
         return error_set(err, ERROR_MISSING, NULL, "there is no prompt");
-    if (!conversation && !tokenizer_encode(s->tokenizer, prompt, strlen(prompt), true, &g->tokens, err))
+    if (!conversation && !tokenizer_encode(s->tokenizer, prompt, strlen(prompt), true, tokens, err))
         return error_at(err, "prompt");
+    return tokens->count > 0 ||
+           error_set(err, ERROR_MISSING, "one token at least is needed to go on from", "the prompt is empty");
+}
+
+static bool read_prompt(struct sampling *g, const json_t *job, struct error *err)
+{
+    if (!sampling_prompt(g->session, job, &g->tokens, err))
+        return false;
     g->prompt = g->tokens.count;
-    if (g->prompt == 0)
-        return error_set(err, ERROR_MISSING, "one token at least is needed to go on from", "the prompt is empty");
-    if ((int64_t)g->prompt >= s->rules.context)
-        return error_set(err, ERROR_LIMIT, "shorten it", "the prompt has %zu tokens, the model's context %lld", g->prompt,
-                         (long long)s->rules.context);
-    return true;
+    return (int64_t)g->prompt < g->session->rules.context ||
+           error_set(err, ERROR_LIMIT, "shorten it", "the prompt has %zu tokens, the model's context %lld", g->prompt,
+                     (long long)g->session->rules.context);
 }
 
 /* --- text ----------------------------------------------------------------------------------------------------------------- */
@@ -133,7 +100,7 @@ static bool told_token(void *context, const struct generation *g, struct error *
     return true;
 }
 
-static bool read_rule(const json_t *job, struct generate_rule *rule, struct error *err)
+bool sampling_rule(const json_t *job, struct generate_rule *rule, struct error *err)
 {
     const json_t *top_p = json_object_get(job, "top_p"), *repetition = json_object_get(job, "repetition");
 
@@ -147,9 +114,12 @@ static bool read_rule(const json_t *job, struct generate_rule *rule, struct erro
                      "a rule of sampling that cannot be");
 }
 
-static const char *end_name(const struct sampling *s, enum generate_end end)
+const char *sampling_end(enum generate_end end)
 {
-    return s->stopped ? "stop" : end == GENERATE_END_OF_TURN ? "end_of_turn" : end == GENERATE_CONTEXT ? "context" : "length";
+    return end == GENERATE_STOPPED       ? "stop"
+           : end == GENERATE_END_OF_TURN ? "end_of_turn"
+           : end == GENERATE_CONTEXT     ? "context"
+                                         : "length";
 }
 
 json_t *job_sample(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
@@ -162,7 +132,7 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
         .ends = ends, .end_count = generate_ends(s, ends), .rows = 1, .token = told_token, .context = &g
     };
     json_t *result = NULL, *logprobs = json_array();
-    bool ok = read_rule(job, &options.rule, err) && read_values(&g, job, err) && read_prompt(&g, job, err);
+    bool ok = sampling_rule(job, &options.rule, err) && (g.values = values_read(s, job, err)) && read_prompt(&g, job, err);
 
     if (ok) {
         out.prompt = g.tokens.ids;
@@ -174,7 +144,7 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
         for (uint32_t i = 0; i < out.count; i++)
             json_array_append_new(logprobs, json_real(out.logprobs[i]));
         result = json_pack("{s:s%, s:I, s:I, s:s, s:O}", "text", g.text.bytes ? (const char *)g.text.bytes : "", g.text.size,
-                           "tokens", (json_int_t)out.count, "prompt_tokens", (json_int_t)g.prompt, "end", end_name(&g, out.end),
+                           "tokens", (json_int_t)out.count, "prompt_tokens", (json_int_t)g.prompt, "end", sampling_end(out.end),
                            "logprobs", logprobs);
     }
     json_decref(logprobs);
@@ -249,7 +219,7 @@ json_t *job_choose(struct session *s, const json_t *job, struct error *err)
     struct sampling g = { .session = s };
     const json_t *choices = json_object_get(job, "choices"), *choice;
     json_t *results = json_array(), *result = NULL;
-    bool ok = read_values(&g, job, err) && read_prompt(&g, job, err);
+    bool ok = (g.values = values_read(s, job, err)) && read_prompt(&g, job, err);
     size_t index;
 
     json_array_foreach(choices, index, choice)

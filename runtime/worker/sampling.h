@@ -13,11 +13,12 @@
  * After a text, prompt and choice are tokenised as one where that begins with the prompt's own tokens; else, and after a conversation,
  * the choice is tokenised by itself.
  *
- * Values: of the outer state; else the model's own, under the adapter's where one is given. The same seed gives the same text on every machine.
+ * Values: values.h. The same seed gives the same text on every machine. Many conversations at once: answering.h.
  */
 #ifndef RONDO_WORKER_SAMPLING_H
 #define RONDO_WORKER_SAMPLING_H
 
+#include "runtime/worker/generate.h"
 #include "runtime/worker/jobs.h"
 
 /* New reference; NULL with `err`: missing (weights), range (the rule), shape (an adapter of another model), those of generate and of the
@@ -26,5 +27,11 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
 
 /* New reference; NULL with `err`: missing (weights, a choice without tokens), limit (longer than the context), those of job_sample's prompt. */
 json_t *job_choose(struct session *s, const json_t *job, struct error *err);
+
+/* What every job that draws reads: the tokens of `prompt` or `conversation` (missing: none; those of the chat template), the rule of drawing
+ * (range), and the word for how a sequence ended. */
+bool sampling_prompt(const struct session *s, const json_t *from, struct tokens *tokens, struct error *err);
+bool sampling_rule(const json_t *job, struct generate_rule *rule, struct error *err);
+const char *sampling_end(enum generate_end end);
 
 #endif

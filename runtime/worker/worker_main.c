@@ -10,6 +10,7 @@
 
 #include "native/kernel/class.h"
 #include "native/kernel/pool.h"
+#include "runtime/worker/answering.h"
 #include "runtime/worker/confine.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/frame.h"
@@ -79,6 +80,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_adapter(s, job, err);
     if (strcmp(name, "sample") == 0)
         return job_sample(s, job, &to, err);
+    if (strcmp(name, "answer") == 0)
+        return job_answer(s, job, &to, err);
     if (strcmp(name, "choose") == 0)
         return job_choose(s, job, err);
     error_set(err, ERROR_UNKNOWN, NULL, "no job %s", name);

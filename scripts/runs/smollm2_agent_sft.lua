@@ -30,5 +30,5 @@ return {
                 terms = { trainers = 0.8, syncers = 0.2, basis = "accepted" }, expiry_rounds = 20 },
     limits = { script_memory = 268435456, script_seconds = 60, payload_bytes = 67108864, trainers = 60 },
   },
-  network = { trainers = 2, syncers = 4, eval = { data = "build/real_input/held_out.jsonl", rows = 135 } },
+  network = { trainers = 2, syncers = 4, eval = { data = "build/real_input/held_out.jsonl" } },
 }

@@ -17,7 +17,20 @@ expect 0 '"cases":1,.*"each":\[{"row":1,"right":false,"why":"[a-z]*","text":"' e
 expect 0 '0.000 of 1 tool calls are right' eval --generate --data "$work/one.jsonl"
 sed -n 2p "$work/rows.jsonl" >"$work/none.jsonl"
 expect 3 "none.jsonl: no row calls a tool" eval --generate --data "$work/none.jsonl"
-expect 2 "is read where a model speaks" eval --model models/pocket --data "$work/rows.jsonl"
+expect 2 "is read where a model writes" eval --model models/pocket --each --data "$work/rows.jsonl"
+
+# What is written does not depend on how many are written at once.
+held_out=models/pocket/tools/held_out.jsonl
+for batch in 1 4; do
+    "$rondo" eval --generate --each --rows 6 --batch $batch --max-tokens 24 --data $held_out --json | sed 's/.*"each"//; s/"peak_bytes".*//' >"$work/$batch"
+done
+grep -q '"row":6,' "$work/1" && cmp "$work/1" "$work/4" || { echo "other answers with --batch 4"; exit 1; }
+
+# The loss of a model that is in no run.
+expect 0 '"loss":[0-9.]*,"tool_call_accuracy":[0-9.]*,"calls":6,"exact":[0-9]*,"rows":6,"dropped":0,"data":"'$held_out'"' eval --model models/pocket --rows 6 --data $held_out --json
+expect 0 "^model  *[0-9.]*  *[0-9.]*  *6  *6$" eval --model models/pocket --rows 6 --data $held_out
+expect 2 "leave --before out" eval --model models/pocket --before --data $held_out
+expect 2 "leave --model" eval --home "$work" --run x --model models/pocket --data $held_out
 expect 2 "leave --before out" eval --generate --before --data "$work/rows.jsonl"
 expect 2 "no held-out data is named" eval --generate
 expect 3 "absent.jsonl" eval --generate --data "$work/absent.jsonl"

@@ -46,6 +46,6 @@ describe("function-calling cases", function()
     for i = 1, 6000 do
       if bfcl.held_out("simple_python_" .. i) then held_out = held_out + 1 end
     end
-    assert.is_true(held_out > 900 and held_out < 1100, tostring(held_out))
+    assert.is_true(held_out > 1400 and held_out < 1600, tostring(held_out))
   end)
 end)

@@ -185,6 +185,31 @@ static void a_shared_prompt_gives_what_each_would_alone(void **state)
     }
 }
 
+/* Prompts that leave the one before them early, at a page's edge, late, or not at all, as a whole or a part of it. */
+static void a_shared_beginning_gives_what_each_would_alone(void **state)
+{
+    enum { COUNT = 9 };
+    static const uint32_t leave[COUNT] = { 0, 1, 63, 64, 65, 130, 200, 200, 150 },
+                          lengths[COUNT] = { 200, 200, 100, 200, 66, 290, 290, 200, 150 };
+    uint32_t ids[COUNT][LONGEST];
+    struct generation together[COUNT], alone[COUNT];
+
+    (void)state;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        for (uint32_t t = 0; t < lengths[i]; t++)
+            ids[i][t] = i > 0 && t < leave[i] && t < lengths[i - 1] ? ids[i - 1][t] : (11 * t + 5 * i + t * t) % FIXTURE_END;
+        together[i] = alone[i] =
+            (struct generation){ .prompt = ids[i], .prompt_count = lengths[i], .most = MOST, .seed = 40 + i };
+        run(f.session, &alone[i], 1, 1);
+    }
+    run(f.session, together, COUNT, 3);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        same(&together[i], &alone[i]);
+        generation_free(&together[i]);
+        generation_free(&alone[i]);
+    }
+}
+
 static void a_sequence_ends_at_the_context(void **state)
 {
     uint32_t ids[PROMPTS][LONGEST];
@@ -281,6 +306,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(log_probabilities_are_those_of_the_whole_sequence_to_the_bit),
         cmocka_unit_test(neither_neighbours_nor_threads_change_a_sequence),
         cmocka_unit_test(a_shared_prompt_gives_what_each_would_alone),
+        cmocka_unit_test(a_shared_beginning_gives_what_each_would_alone),
         cmocka_unit_test(a_sequence_ends_at_the_context),
         cmocka_unit_test(the_rule_keeps_what_it_says),
         cmocka_unit_test(a_penalty_lowers_what_is_below_zero_too),
