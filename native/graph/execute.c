@@ -370,10 +370,15 @@ uint64_t executor_operations(const struct executor *ex)
     return total;
 }
 
+static bool is_read_as_stored(enum tensor_type type)
+{
+    return (type >= TENSOR_F16 && type <= TENSOR_Q4_1) || type == TENSOR_NF4 || type == TENSOR_NF4_DQ;
+}
+
 bool executor_may_store(const struct graph *g, uint32_t bound, enum tensor_type type)
 {
     const uint32_t node = g->bound[bound];
-    bool products = g->nodes[node].type == TENSOR_F32 && type >= TENSOR_F16 && type <= TENSOR_Q4_1;
+    bool products = g->nodes[node].type == TENSOR_F32 && is_read_as_stored(type);
     for (uint32_t i = 0; i < g->output_count; i++)
         products = products && g->outputs[i].node != node;
     for (uint32_t i = 0; products && i < g->node_count; i++) {

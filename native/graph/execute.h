@@ -39,7 +39,7 @@ struct executor_options {
     const uint32_t *finite; /* outputs of f32: a run ends with non_finite as soon as one of them is not; copied */
     size_t finite_count;
     /* How the data of each bound node is stored (enum tensor_type, one for each of g->bound; NULL: as the graph says). f16, bf16, q8_0,
-     * q4_0 and q4_1 are read while they are used, never as a whole; executor_may_store tells of which nodes. */
+     * q4_0, q4_1, nf4 and nf4_dq are read while they are used, never as a whole; executor_may_store tells of which nodes. */
     const uint8_t *stored;
     const struct cache *cache; /* NULL: every run is of whole sequences; else of what goes on (executor_continue). Borrowed */
     graph_trace trace;         /* NULL: none; with one, nothing is fused and every node is computed alone */

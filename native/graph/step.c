@@ -23,6 +23,10 @@ stored_read *step_stored(const struct work *w, unsigned k)
         return stored_reader(STORED_Q4_0);
     case TENSOR_Q4_1:
         return stored_reader(STORED_Q4_1);
+    case TENSOR_NF4:
+        return stored_reader(STORED_NF4);
+    case TENSOR_NF4_DQ:
+        return stored_reader(STORED_NF4_DQ);
     default:
         return NULL;
     }

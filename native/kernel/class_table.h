@@ -86,3 +86,5 @@ CLASS_CHECK("stored q4_0", stored, STORED_Q4_0, "2b943b13668fa01bdcf0f22e095353d
 CLASS_CHECK("stored q4_1", stored, STORED_Q4_1, "e7417b67126b81f4dbefd889a57f7bdb", "b5246e5069dc414decb2b6ebfb3b60d2")
 CLASS_CHECK("gemm chain", chain, 0, "8913882bc15aa27639155bdb9418a7ed", "265aa96019ba65b4e88fdcb2152d1783")
 CLASS_CHECK("elementwise exp2", elementwise, ELEMENTWISE_EXP2, "9ea95638debf205bf4c25aab33b2553c", "bbcf7aa2bc472d341799f881f4ab6984")
+CLASS_CHECK("stored nf4", stored, STORED_NF4, "ba2a2c2a0fda4ee7e7b5b51b439ce7cb", "0ca76805111df2137bd243eb257c784b")
+CLASS_CHECK("stored nf4_dq", stored, STORED_NF4_DQ, "5f7840ec07deaf7d630c1bb682e2be70", "edc06e9f3899a65a8acddbdc5d634ad8")

@@ -286,7 +286,7 @@ static const uint8_t *stored_bytes(struct self_test *t, size_t count, size_t ste
 
 void self_test_run_stored(struct self_test *t, int type)
 {
-    static const size_t steps[STORED_TYPES] = { 2, 2, 34, 18, 20 };
+    static const size_t steps[STORED_TYPES] = { 2, 2, 34, 18, 20, 4, 33 };
     const uint8_t *bytes = stored_bytes(t, 4096, steps[type]);
 
     stored_reader((enum stored_type)type)(bytes, 5, 1021, t->out);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "native/model/blocks.h"
+#include "native/model/nf4.h"
 #include "native/numerics/f32.h"
 
 static uint16_t load_u16(const uint8_t *at)
@@ -102,6 +103,14 @@ void convert_to_f32(enum tensor_type type, const void *stored, uint64_t count, f
     case TENSOR_Q4_1:
         read_q4_1(at, count, out);
         break;
+    case TENSOR_U8:
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = at[i];
+        break;
+    case TENSOR_NF4:
+    case TENSOR_NF4_DQ:
+        nf4_read(type, at, count, out);
+        break;
     default:
         read_blocks(type, at, count, out);
         break;
@@ -177,6 +186,8 @@ bool convert_from_f32(enum tensor_type type, const float *values, uint64_t count
         (type == TENSOR_Q8_0 ? write_q8_0 : write_q4_0)(values, count, stored);
         return true;
     }
+    if (type == TENSOR_NF4 || type == TENSOR_NF4_DQ)
+        return nf4_write(type, values, count, stored);
     if (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16)
         return false;
     for (uint64_t i = 0; i < count; i++) {

@@ -6,13 +6,18 @@
 static const struct {
     const char *name;
     uint16_t values, bytes;
+    uint16_t group, head; /* of blocks that run through the whole tensor: so many have so many bytes in front of them; else 0 */
 } types[TENSOR_TYPES] = {
-    [TENSOR_F32] = { "f32", 1, 4 },       [TENSOR_I32] = { "i32", 1, 4 },         [TENSOR_F64] = { "f64", 1, 8 },
-    [TENSOR_F16] = { "f16", 1, 2 },       [TENSOR_BF16] = { "bf16", 1, 2 },       [TENSOR_Q8_0] = { "q8_0", 32, 34 },
-    [TENSOR_Q4_0] = { "q4_0", 32, 18 },   [TENSOR_Q4_1] = { "q4_1", 32, 20 },     [TENSOR_Q5_0] = { "q5_0", 32, 22 },
-    [TENSOR_Q5_1] = { "q5_1", 32, 24 },   [TENSOR_IQ4_NL] = { "iq4_nl", 32, 18 }, [TENSOR_MXFP4] = { "mxfp4", 32, 17 },
-    [TENSOR_Q2_K] = { "q2_k", 256, 84 },  [TENSOR_Q3_K] = { "q3_k", 256, 110 },   [TENSOR_Q4_K] = { "q4_k", 256, 144 },
-    [TENSOR_Q5_K] = { "q5_k", 256, 176 }, [TENSOR_Q6_K] = { "q6_k", 256, 210 },
+    [TENSOR_F32] = { "f32", 1, 4 },           [TENSOR_I32] = { "i32", 1, 4 },
+    [TENSOR_F64] = { "f64", 1, 8 },           [TENSOR_F16] = { "f16", 1, 2 },
+    [TENSOR_BF16] = { "bf16", 1, 2 },         [TENSOR_Q8_0] = { "q8_0", 32, 34 },
+    [TENSOR_Q4_0] = { "q4_0", 32, 18 },       [TENSOR_Q4_1] = { "q4_1", 32, 20 },
+    [TENSOR_Q5_0] = { "q5_0", 32, 22 },       [TENSOR_Q5_1] = { "q5_1", 32, 24 },
+    [TENSOR_IQ4_NL] = { "iq4_nl", 32, 18 },   [TENSOR_MXFP4] = { "mxfp4", 32, 17 },
+    [TENSOR_Q2_K] = { "q2_k", 256, 84 },      [TENSOR_Q3_K] = { "q3_k", 256, 110 },
+    [TENSOR_Q4_K] = { "q4_k", 256, 144 },     [TENSOR_Q5_K] = { "q5_k", 256, 176 },
+    [TENSOR_Q6_K] = { "q6_k", 256, 210 },     [TENSOR_U8] = { "u8", 1, 1 },
+    [TENSOR_NF4] = { "nf4", 64, 36, 256, 0 }, [TENSOR_NF4_DQ] = { "nf4_dq", 64, 33, 256, 8 },
 };
 
 const char *tensor_type_name(enum tensor_type type)
@@ -39,6 +44,21 @@ size_t tensor_block_bytes(enum tensor_type type)
     return types[type].bytes;
 }
 
+size_t tensor_block_place(enum tensor_type type, uint64_t first)
+{
+    const uint64_t block = first / types[type].values;
+    return (size_t)(block * types[type].bytes +
+                    (types[type].group ? (block + types[type].group - 1) / types[type].group * types[type].head : 0));
+}
+
+/* Bytes of a tensor of `count` values. */
+static bool measure_blocks(enum tensor_type type, uint64_t count, uint64_t *size)
+{
+    const uint64_t block = types[type].values, blocks = count / block + (count % block != 0);
+    const uint64_t heads = types[type].group ? (blocks + types[type].group - 1) / types[type].group * types[type].head : 0;
+    return tensor_multiply(blocks, types[type].bytes, size) && !__builtin_add_overflow(*size, heads, size);
+}
+
 bool tensor_multiply(uint64_t a, uint64_t b, uint64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -56,10 +76,10 @@ bool tensor_measure(enum tensor_type type, unsigned rank, const uint64_t *dims, 
         if (!tensor_multiply(count, dims[i], &count))
             return error_set(err, ERROR_LIMIT, NULL, "the product of the dimensions overflows");
     const unsigned block = types[type].values;
-    if (block > 1 && (rank == 0 || dims[rank - 1] % block != 0))
+    if (block > 1 && !types[type].group && (rank == 0 || dims[rank - 1] % block != 0))
         return error_set(err, ERROR_SHAPE, NULL, "%s packs %u values, so the last dimension must be a multiple of it",
                          types[type].name, block);
-    if (!tensor_multiply(count / block, types[type].bytes, &size) || size > limit)
+    if (!measure_blocks(type, count, &size) || size > limit)
         return error_set(err, ERROR_LIMIT, NULL, "a tensor larger than the limit of %zu bytes", limit);
     *values = count;
     *bytes = (size_t)size;

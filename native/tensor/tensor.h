@@ -8,6 +8,12 @@
  *     q4_1   f16 scale, f16 minimum, 16 bytes        20 bytes      value = scale * q + minimum
  *                                                                  byte j holds values j (low half) and j + 16 (high half)
  *
+ * The types of QLoRA (native/model/nf4.h) count their blocks through the whole tensor, whatever its rows, the last of them perhaps in part:
+ *
+ *     nf4    f32 scale, 32 bytes                     36 bytes      64 values: scale * value of the code
+ *     nf4_dq before every 256 blocks f32 scale of scales, f32 mean of scales;                4.13 bits a value
+ *            u8 code of the scale, 32 bytes          33 bytes      byte j holds values 2 j (high half) and 2 j + 1 (low half)
+ *
  * The computing side (native/graph) knows f32, i32 and f64 only; native/model converts.
  */
 #ifndef RONDO_TENSOR_TENSOR_H
@@ -40,6 +46,9 @@ enum tensor_type {
     TENSOR_Q4_K,
     TENSOR_Q5_K,
     TENSOR_Q6_K,
+    TENSOR_U8, /* bytes that a file's other tensors are told by, never computed with */
+    TENSOR_NF4,
+    TENSOR_NF4_DQ,
     TENSOR_TYPES
 };
 
@@ -60,6 +69,9 @@ bool tensor_type_find(const char *name, enum tensor_type *type);
 /* Values in one block and bytes of it; plain types have blocks of one value. */
 size_t tensor_block_values(enum tensor_type type);
 size_t tensor_block_bytes(enum tensor_type type);
+
+/* Where the block that begins with value `first`, a multiple of the block, lies in a tensor: bytes from its start. */
+size_t tensor_block_place(enum tensor_type type, uint64_t first);
 
 /* Number of values, and bytes of a whole tensor. Errors: shape (a block type whose last dimension is no multiple of the block, a
  * rank above TENSOR_RANK), limit (a product that overflows, or more than `limit` bytes). A dimension may be 0. */

@@ -9,8 +9,8 @@
 static void test_sizes_of_every_type_are_those_of_its_blocks(void **state)
 {
     (void)state;
-    static const size_t bytes_of_256[TENSOR_TYPES] = { 1024, 1024, 2048, 512, 512, 272, 144, 160, 176,
-                                                       192,  144,  136,  84,  110, 144, 176, 210 };
+    static const size_t bytes_of_256[TENSOR_TYPES] = { 1024, 1024, 2048, 512, 512, 272, 144, 160, 176, 192,
+                                                       144,  136,  84,   110, 144, 176, 210, 256, 144, 140 };
     const uint64_t dims[2] = { 1, 256 };
     for (unsigned i = 0; i < TENSOR_TYPES; i++) {
         uint64_t values;
@@ -22,6 +22,20 @@ static void test_sizes_of_every_type_are_those_of_its_blocks(void **state)
         assert_true(tensor_type_find(tensor_type_name((enum tensor_type)i), &found));
         assert_int_equal(found, i);
     }
+}
+
+static void test_blocks_through_a_whole_tensor_may_end_in_part(void **state)
+{
+    (void)state;
+    const uint64_t dims[2] = { 3, 5500 }; /* 16500 values: 257 blocks and a part */
+    uint64_t values;
+    size_t bytes;
+    assert_true(tensor_measure(TENSOR_NF4, 2, dims, SIZE_MAX, &values, &bytes, NULL));
+    assert_int_equal(bytes, 258 * 36);
+    assert_true(tensor_measure(TENSOR_NF4_DQ, 2, dims, SIZE_MAX, &values, &bytes, NULL));
+    assert_int_equal(bytes, 258 * 33 + 2 * 8);
+    assert_int_equal(tensor_block_place(TENSOR_NF4_DQ, 16384), 256 * 33 + 8);
+    assert_int_equal(tensor_block_place(TENSOR_Q4_0, 64), 36);
 }
 
 static void test_products_that_overflow_and_torn_blocks_are_refused(void **state)
@@ -59,6 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_every_type_are_those_of_its_blocks),
+        cmocka_unit_test(test_blocks_through_a_whole_tensor_may_end_in_part),
         cmocka_unit_test(test_products_that_overflow_and_torn_blocks_are_refused),
         cmocka_unit_test(test_a_new_tensor_is_zero_and_owns_its_name),
     };
