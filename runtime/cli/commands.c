@@ -6,6 +6,7 @@ const struct command *const commands[] = {
     &command_local,
     &command_fit,
     &command_replay,
+    &command_rollouts,
     &command_audit,
     &command_why,
     &command_sync,

@@ -21,6 +21,7 @@ extern const struct command command_lua;
 extern const struct command command_model_inspect;
 extern const struct command command_model_merge;
 extern const struct command command_replay;
+extern const struct command command_rollouts;
 extern const struct command command_run_check;
 extern const struct command command_run_create;
 extern const struct command command_run_list;

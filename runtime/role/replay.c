@@ -50,40 +50,52 @@ static json_t *gather_shards(struct archive *a, const json_t *context, struct er
     return list;
 }
 
-static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed, worker_progress *progress,
-                          void *context_of_progress, struct error *err)
+/* A worker's answer about one contribution: `replay` or `rollouts`. Takes the reference of `job`, which gets context, document and shards. */
+static json_t *ask(struct archive *a, json_t *job, int64_t round, const json_t *listed, worker_progress *progress,
+                   void *context_of_progress, struct error *err)
 {
     const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round);
     const char *cid = document_text(listed, "cid"), *did = document_text(listed, "did");
-    json_t *document = replay_contribution(a, cid, err), *context, *shards = NULL, *answer = NULL, *result = NULL;
+    json_t *document = replay_contribution(a, cid, err), *context = NULL, *shards = NULL, *answer = NULL;
 
-    if (!document)
-        return NULL;
-    context = assignment_context(&a->course.rules, previous, round, document_hash(record, "seed"),
-                                 json_object_get(record, "plan"), did);
-    if (!context)
+    if (document)
+        context = assignment_context(&a->course.rules, previous, round, document_hash(record, "seed"),
+                                     json_object_get(record, "plan"), did);
+    if (document && !context)
         error_set(err, ERROR_MISMATCH, NULL, "%s has no part in round %lld", did, (long long)round);
-    else if (gather_text(a, document_text(document, "step_log"), "step log", err) &&
-             gather_text(a, document_text(document, "payload"), "payload", err) &&
-             gather_text(a, document_text(context, "outer"), "start state", err) && (shards = gather_shards(a, context, err)))
-        answer = archive_job(
-            a, json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "context", context, "document", document, "shards", shards),
-            progress, context_of_progress, err);
-    if (answer) {
-        int64_t leaf = document_integer(answer, "index");
-
-        result = json_pack("{s:s, s:s, s:b}", "did", did, "cid", cid, "match",
-                           leaf < 0 && json_is_true(json_object_get(answer, "probes")));
-        if (leaf >= 0) {
-            json_object_set_new(result, "leaf", json_integer(leaf));
-            json_object_set(result, "where", json_object_get(answer, "where"));
-        } else if (!json_is_true(json_object_get(answer, "probes"))) {
-            json_object_set_new(result, "where", json_string("probes"));
-        }
+    if (context && gather_text(a, document_text(document, "step_log"), "step log", err) &&
+        gather_text(a, document_text(document, "payload"), "payload", err) &&
+        gather_text(a, document_text(context, "outer"), "start state", err) && (shards = gather_shards(a, context, err))) {
+        json_object_set(job, "context", context);
+        json_object_set(job, "document", document);
+        json_object_set(job, "shards", shards);
+        answer = archive_job(a, json_incref(job), progress, context_of_progress, err);
     }
+    json_decref(job);
     json_decref(document);
     json_decref(context);
     json_decref(shards);
+    return answer;
+}
+
+static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed, worker_progress *progress, void *context,
+                          struct error *err)
+{
+    json_t *answer = ask(a, json_pack("{s:s}", "job", "replay"), round, listed, progress, context, err), *result;
+
+    if (!answer)
+        return NULL;
+
+    int64_t leaf = document_integer(answer, "index");
+
+    result = json_pack("{s:O, s:O, s:b}", "did", json_object_get(listed, "did"), "cid", json_object_get(listed, "cid"), "match",
+                       leaf < 0 && json_is_true(json_object_get(answer, "probes")));
+    if (leaf >= 0) {
+        json_object_set_new(result, "leaf", json_integer(leaf));
+        json_object_set(result, "where", json_object_get(answer, "where"));
+    } else if (!json_is_true(json_object_get(answer, "probes"))) {
+        json_object_set_new(result, "where", json_string("probes"));
+    }
     json_decref(answer);
     return result;
 }
@@ -186,6 +198,36 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
     return json_pack("{s:s, s:I, s:O, s:O, s:b, s:o, s:o, s:o}", "run", a->course.run, "round", (json_int_t)round, "kind",
                      json_object_get(record, "kind"), "reason", json_object_get(record, "reason"), "match", match,
                      "contributions", list, "fold", fold, "settled", settled_by(record));
+}
+
+json_t *replay_rollouts(struct archive *a, int64_t round, const char *did, int64_t batches, worker_progress *progress,
+                        void *context, struct error *err)
+{
+    const json_t *record = archive_record(a, round);
+    json_t *list = json_array(), *each;
+    size_t index;
+
+    json_array_foreach(json_object_get(record, "contributions"), index, each)
+    {
+        json_t *one;
+
+        if (!(did ? value_is(each, "did", did) : value_is(each, "code", "ok")))
+            continue;
+        one = ask(a, json_pack("{s:s, s:I}", "job", "rollouts", "batches", (json_int_t)batches), round, each, progress, context,
+                  err);
+        if (!one) {
+            json_decref(list);
+            return NULL;
+        }
+        json_object_set(one, "did", json_object_get(each, "did"));
+        json_array_append_new(list, one);
+    }
+    if (json_array_size(list) > 0)
+        return json_pack("{s:s, s:I, s:o}", "run", a->course.run, "round", (json_int_t)round, "trainers", list);
+    json_decref(list);
+    error_set(err, ERROR_MISSING, "rondo run show lists the rounds", "round %lld has no contribution%s%s", (long long)round,
+              did ? " of " : "", did ? did : "");
+    return NULL;
 }
 
 /* Whether a received document of this record, by this member, lists the contribution as checked. */

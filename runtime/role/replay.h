@@ -14,6 +14,12 @@
 json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,
                      struct error *err);
 
+/* The rollouts of one contribution of a round (`did` given), or of all accepted ones, drawn again: the first `batches` of each, 0 for all.
+ *   { run, round, trainers: [ { did, batches: [ ... ] } ] }, new reference; the batches are told in runtime/worker/drawn.h.
+ * NULL with `err`: as replay_round, unsupported (a run on given text). */
+json_t *replay_rollouts(struct archive *a, int64_t round, const char *did, int64_t batches, worker_progress *progress,
+                        void *context, struct error *err);
+
 /* The spot checks that seeds drew in a whole run: { drawn, matched, reported }. What the drawn member has not reported as equal in a
  * record that followed soon is recomputed here. */
 json_t *replay_spot_checks(struct archive *a, worker_progress *progress, void *context, struct error *err);

@@ -118,3 +118,25 @@ bool inner_run(struct session *s, const json_t *context, const json_t *shards, c
     running_free(&r);
     return ok;
 }
+
+bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, int64_t most, inner_show *show, void *to,
+                    struct error *err)
+{
+    struct running r;
+    int64_t shown = 0;
+    bool ok, more = true;
+
+    if (!s->rollout.samples)
+        return error_set(err, ERROR_UNSUPPORTED, "only a run with a reward draws rollouts", "the run trains on given text");
+    ok = running_new(&r, s, context, shards, err);
+    for (int64_t i = 0; ok && more && i < r.steps; i++) {
+        ok = running_batch(&r, i, err);
+        if (ok && i % s->rollout.updates == 0) {
+            ok = show(to, i, &r.batch, r.rollouts.taken, err);
+            more = ++shown != most;
+        }
+        ok = ok && (!more || training_step(&r.training, &r.batch, r.rates[i], running_progress(&r, i), err));
+    }
+    running_free(&r);
+    return ok;
+}

@@ -10,6 +10,7 @@
 #define RONDO_WORKER_INNER_H
 
 #include "runtime/round/step_log.h"
+#include "runtime/worker/batch.h"
 #include "runtime/worker/jobs.h"
 
 struct inner {
@@ -25,6 +26,16 @@ struct inner {
 bool inner_run(struct session *s, const json_t *context, const json_t *shards, const struct job_reporter *to, struct inner *out,
                struct error *err);
 void inner_free(struct inner *inner);
+
+/* The first `most` batches of rollouts of that part (0: all), drawn again: `show` sees each before it is trained on, with its prompts, one a row.
+ * Nothing is trained after the last. Errors: unsupported (a run on given text), what `show` says. */
+typedef bool inner_show(void *context, int64_t step, const struct batch *b, const struct prompt *const *prompts,
+                        struct error *err);
+bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, int64_t most, inner_show *show, void *to,
+                    struct error *err);
+
+/* The step log that a contribution names, from the store. Errors: missing, those of step_log_decode. Free with step_log_free. */
+bool job_step_log(struct session *s, const json_t *document, struct step_log *log, struct error *err);
 
 /* A number of a plan: a JSON number or a decimal string; `otherwise` when absent. */
 double plan_number(const json_t *plan, const char *name, double otherwise);

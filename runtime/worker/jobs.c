@@ -102,7 +102,7 @@ json_t *job_train(struct session *s, const json_t *job, const struct job_reporte
     return result;
 }
 
-static bool read_log(struct session *s, const json_t *document, struct step_log *log, struct error *err)
+bool job_step_log(struct session *s, const json_t *document, struct step_log *log, struct error *err)
 {
     struct buffer bytes = { 0 };
     struct hash id;
@@ -137,7 +137,7 @@ json_t *job_replay(struct session *s, const json_t *job, const struct job_report
     struct inner inner = { 0 };
     json_t *result = NULL;
 
-    if (read_log(s, document, &theirs, err) && inner_run(s, context, json_object_get(job, "shards"), to, &inner, err)) {
+    if (job_step_log(s, document, &theirs, err) && inner_run(s, context, json_object_get(job, "shards"), to, &inner, err)) {
         int64_t index = step_log_difference(&theirs, &inner.log);
 
         result = json_pack("{s:I, s:I, s:o, s:b}", "index", (json_int_t)index, "steps", (json_int_t)inner.log.steps, "where",
@@ -208,7 +208,7 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
     json_t *result = NULL;
 
     if (values && cid_parse(s->run, &run, err)) {
-        const char *code = !read_log(s, document, &log, &fault)
+        const char *code = !job_step_log(s, document, &log, &fault)
                                ? (fault.code == ERROR_MISSING ? "missing" : "step_log")
                                : check_payload(s, json_object_get(job, "context"), document, &log, run, values);
 

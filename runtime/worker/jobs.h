@@ -4,6 +4,7 @@
  *     plan     { request }                         { plan }
  *     train    { context, shards: [CID] }          the fields of a contribution; payload and step log are stored
  *     replay   { context, shards, document }       { index, step?, ... }: first differing leaf of the step log, -1 when all are equal
+ *     rollouts { context, shards, document, batches } { batches: [ ... ] }: runtime/worker/drawn.h
  *     check    { context, document }               { code }
  *     fold     { request, payloads }               runtime/round/fold.h
  *     evaluate { outer, adapter, shards: [CID], rows }   { loss, tool_call_accuracy, calls, exact, rows, dropped: rows that give no example };

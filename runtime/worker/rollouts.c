@@ -75,6 +75,7 @@ bool rollouts_new(struct rollouts *r, struct session *s, const json_t *shards, s
 void rollouts_free(struct rollouts *r)
 {
     free(r->prompts);
+    free(r->taken);
     free(r->order);
     *r = (struct rollouts){ 0 };
 }
@@ -339,16 +340,16 @@ bool rollouts_next(struct rollouts *r, const float *values, struct batch *b, str
 {
     struct stream seeds;
     size_t count;
-    const struct prompt **prompts = take(r, &count);
     struct generation *list;
     bool ok;
 
+    free(r->taken);
+    r->taken = take(r, &count);
     stream_start(&seeds, r->draws, "rondo/rollout", r->number++);
-    list = draw(r->session, values, prompts, count, &seeds, err);
-    ok = list && fill(r, values, prompts, list, count, b, err);
+    list = draw(r->session, values, r->taken, count, &seeds, err);
+    ok = list && fill(r, values, r->taken, list, count, b, err);
     if (list)
         drawn_free(list, count);
-    free(prompts);
     return ok || error_at(err, "rollouts %llu", (unsigned long long)r->number);
 }
 

@@ -22,6 +22,7 @@
 struct rollouts {
     struct session *session;
     const struct prompt **prompts; /* owned list of borrowed ones */
+    const struct prompt **taken;   /* likewise: one for each row of the last batch */
     uint32_t *order;               /* owned */
     size_t count, at;
     uint64_t lap, number; /* of the order; of the batch */

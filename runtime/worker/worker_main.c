@@ -12,6 +12,7 @@
 #include "native/kernel/pool.h"
 #include "runtime/worker/answering.h"
 #include "runtime/worker/confine.h"
+#include "runtime/worker/drawn.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/frame.h"
 #include "runtime/worker/jobs.h"
@@ -70,6 +71,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_train(s, job, &to, err);
     if (strcmp(name, "replay") == 0)
         return job_replay(s, job, &to, err);
+    if (strcmp(name, "rollouts") == 0)
+        return job_rollouts(s, job, err);
     if (strcmp(name, "check") == 0)
         return job_check(s, job, err);
     if (strcmp(name, "fold") == 0)

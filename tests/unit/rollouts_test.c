@@ -11,6 +11,7 @@
 #include "native/model/adapter.h"
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
+#include "runtime/worker/drawn.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/rollouts.h"
 #include "tests/fixture/fixture.h"
@@ -235,6 +236,53 @@ static void rollouts_that_the_seed_does_not_give_are_found_at_their_step(void **
     json_decref(lie);
 }
 
+/* Groups of the first batch, as people read them; whether they are what the document committed to. */
+static json_t *read_first(const json_t *document, bool *match)
+{
+    json_t *job = json_pack("{s:O, s:O, s:O, s:i}", "context", context, "document", document, "shards", f.shards, "batches", 1);
+    struct error err = { 0 };
+    json_t *answer = job_rollouts(f.session, job, &err), *batch, *groups;
+
+    FIXTURE_OK(answer != NULL, &err);
+    assert_int_equal(json_array_size(json_object_get(answer, "batches")), 1);
+    batch = json_array_get(json_object_get(answer, "batches"), 0);
+    *match = json_is_true(json_object_get(batch, "match"));
+    groups = json_incref(json_object_get(batch, "groups"));
+    json_decref(answer);
+    json_decref(job);
+    return groups;
+}
+
+static void what_was_drawn_can_be_read_and_is_compared_with_what_was_committed_to(void **state)
+{
+    json_t *lie = json_deep_copy(context), *document, *groups, *again, *one, *text;
+    struct batch b = { 0 };
+    struct rollouts r;
+    bool match;
+
+    (void)state;
+    first_batch('a', &b, &r);
+    json_object_set_new(lie, "did", json_string("a")); /* the trainer of that batch */
+    document = fixture_contribution(&f, lie);
+    groups = read_first(made, &match);
+    assert_true(match);
+    assert_int_equal(json_array_size(groups) * 4, b.rows);
+    one = json_array_get(json_object_get(json_array_get(groups, 0), "completions"), 3);
+    text = json_object_get(one, "text");
+    assert_true(json_is_string(text) && json_array_size(json_object_get(one, "tokens")) > 0);
+    assert_int_equal(json_array_size(json_object_get(one, "tokens")), json_array_size(json_object_get(one, "logprobs")));
+    assert_true(json_is_real(json_object_get(one, "advantage")));
+    again = read_first(document, &match);
+    assert_false(match);
+    assert_true(json_equal(groups, again)); /* what the context gives, whatever the document says */
+    json_decref(groups);
+    json_decref(again);
+    json_decref(document);
+    json_decref(lie);
+    batch_free(&b);
+    rollouts_free(&r);
+}
+
 static json_t *completion(const char *text)
 {
     return json_pack("{s:s, s:s, s:s, s:i, s:b, s:i}", "prompt", "\"p\"", "reference", "null", "text", text, "tokens", 3,
@@ -270,6 +318,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_reference_of_another_vocabulary_is_refused),
         cmocka_unit_test(a_round_is_replayed_to_the_bit),
         cmocka_unit_test(rollouts_that_the_seed_does_not_give_are_found_at_their_step),
+        cmocka_unit_test(what_was_drawn_can_be_read_and_is_compared_with_what_was_committed_to),
         cmocka_unit_test(a_completion_without_a_finite_reward_is_declined_alone),
     };
 
