@@ -102,14 +102,17 @@ static void print_money(const json_t *money)
 static void print_quote(const json_t *quote)
 {
     const json_t *work = json_object_get(quote, "work"), *bytes = json_object_get(quote, "bytes"),
-                 *disk = json_object_get(quote, "disk"), *money = json_object_get(quote, "money"),
-                 *c = json_object_get(quote, "committee");
+                 *rollouts = json_object_get(quote, "rollouts"), *disk = json_object_get(quote, "disk"),
+                 *money = json_object_get(quote, "money"), *c = json_object_get(quote, "committee");
     char a[32], b[32], e[32];
 
     printf("work     %.0f rounds, %.0f trainers, %.0f syncers; %.0f parameters are trained\n", part(work, "rounds"),
            part(work, "trainers"), part(work, "syncers"), part(work, "parameters"));
     printf("         %.0f steps a trainer, %.0f in all, at most %.0f tokens\n", part(work, "steps_per_trainer"),
            part(work, "steps"), part(work, "tokens_at_most"));
+    if (json_is_object(rollouts))
+        printf("rollouts %.0f batches, groups of %.0f; at most %.0f completions, %.0f tokens drawn\n", part(rollouts, "batches"),
+               part(rollouts, "samples"), part(rollouts, "completions_at_most"), part(rollouts, "drawn_tokens_at_most"));
     printf("bytes    a payload at most %s; %s sent a round, %s in all: dense exchange every step would be %.0f times as much\n",
            size_text(part(bytes, "payload_at_most"), a), size_text(part(bytes, "per_round"), b),
            size_text(part(bytes, "in_all"), e), part(bytes, "times_less_than_dense"));

@@ -136,11 +136,12 @@ static bool check_network(struct quote *q, struct error *err)
 
 static json_t *collect(struct quote *q)
 {
-    json_t *committee = quote_committee(q), *money = quote_money(q), *time = quote_time(q);
+    json_t *committee = quote_committee(q), *money = quote_money(q), *time = quote_time(q), *rollouts = quote_rollouts(q);
 
-    return json_pack("{s:O, s:O, s:o, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:O}", "spec", q->a.course.spec.json, "placeholders",
-                     q->placeholders, "committee", committee, "plans", q->plans, "work", quote_work(q), "bytes", quote_bytes(q),
-                     "disk", quote_disk(q), "memory", quote_memory(q), "time", time, "money", money, "warnings", q->warnings);
+    return json_pack("{s:O, s:O, s:o, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:O}", "spec", q->a.course.spec.json,
+                     "placeholders", q->placeholders, "committee", committee, "plans", q->plans, "work", quote_work(q),
+                     "rollouts", rollouts, "bytes", quote_bytes(q), "disk", quote_disk(q), "memory", quote_memory(q), "time",
+                     time, "money", money, "warnings", q->warnings);
 }
 
 static bool look(struct quote *q, struct error *err)

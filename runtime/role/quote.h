@@ -19,7 +19,7 @@ struct quote_options {
     unsigned threads;
 };
 
-/* { spec, placeholders: [ text ], committee, plans, work, bytes, disk, memory, time, money, warnings: [ text ] }; new reference. NULL with
+/* { spec, placeholders: [ text ], committee, plans, work, rollouts, bytes, disk, memory, time, money, warnings: [ text ] }; new reference. NULL with
  * `err`: what is wrong with the run file, its place the file and the field's path. */
 json_t *quote_of(const struct quote_options *options, struct error *err);
 

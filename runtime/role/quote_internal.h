@@ -13,6 +13,7 @@ struct quote {
     json_t *placeholders, *warnings, *plans; /* owned */
     int64_t trainers, syncers;
     int64_t parameters, steps;                     /* steps: of one trainer, all rounds */
+    int64_t batches;                               /* of rollouts, likewise; 0: a run on given text */
     int64_t outer_bytes, payload_bytes, log_bytes; /* of one object; payload and log of the largest plan */
     double first, second;                          /* seconds of a step, with and without set-up; 0: not measured */
     int64_t memory;                                /* bytes; 0: not measured */
@@ -28,6 +29,7 @@ bool quote_measure(struct quote *q, struct error *err);
 json_t *quote_committee(struct quote *q);
 json_t *quote_money(struct quote *q);
 json_t *quote_work(const struct quote *q);
+json_t *quote_rollouts(struct quote *q); /* null: a run on given text */
 json_t *quote_bytes(const struct quote *q);
 json_t *quote_disk(const struct quote *q);
 json_t *quote_memory(const struct quote *q);

@@ -74,6 +74,7 @@ static void size_plan(struct quote *q, const json_t *plan)
 bool quote_plans(struct quote *q, struct error *err)
 {
     int64_t rounds = (int64_t)q->a.course.spec.rounds, asked = rounds < PLANS_MOST ? rounds : PLANS_MOST;
+    int64_t updates = document_integer(json_object_get(q->a.opened, "rollout"), "updates"), steps;
 
     for (int64_t round = 1; round <= asked; round++) {
         bool known;
@@ -84,7 +85,10 @@ bool quote_plans(struct quote *q, struct error *err)
             return error_at(err, "plan of round %lld", (long long)round);
         add_plan(q, round, to, plan, known);
         size_plan(q, plan);
-        q->steps += (int64_t)plan_number(plan, "steps", 0) * (to - round + 1);
+        steps = (int64_t)plan_number(plan, "steps", 0);
+        q->steps += steps * (to - round + 1);
+        if (updates)
+            q->batches += (steps + updates - 1) / updates * (to - round + 1);
         json_decref(plan);
     }
     if (asked < rounds)
@@ -139,6 +143,9 @@ static bool train(struct quote *q, const json_t *genesis, int64_t steps, double 
 bool quote_measure(struct quote *q, struct error *err)
 {
     json_t *genesis = archive_job(&q->a, json_pack("{s:s}", "job", "genesis"), NULL, NULL, err);
+    /* whole batches of rollouts: one that is drawn for half of its steps would count twice */
+    int64_t updates = document_integer(json_object_get(q->a.opened, "rollout"), "updates"),
+            steps = updates > MEASURED_STEPS ? updates : MEASURED_STEPS + (updates ? MEASURED_STEPS % updates : 0);
     struct hash outer;
     struct manifest m = { 0 };
     bool ok = genesis && cid_parse(document_text(genesis, "outer"), &outer, err) &&
@@ -147,7 +154,7 @@ bool quote_measure(struct quote *q, struct error *err)
     q->outer_bytes = (int64_t)m.size;
     manifest_free(&m);
     if (ok && q->options->measure)
-        ok = train(q, genesis, 1, &q->first, err) && train(q, genesis, MEASURED_STEPS, &q->second, err);
+        ok = train(q, genesis, 1, &q->first, err) && train(q, genesis, steps, &q->second, err);
     json_decref(genesis);
     return ok;
 }

@@ -6,6 +6,7 @@
 #include "runtime/role/quote_internal.h"
 #include "runtime/round/payout.h"
 #include "runtime/script/host.h"
+#include "runtime/worker/batch.h"
 
 json_t *quote_committee(struct quote *q)
 {
@@ -56,6 +57,30 @@ json_t *quote_work(const struct quote *q)
                      "syncers", (json_int_t)q->syncers, "parameters", (json_int_t)q->parameters, "steps_per_trainer",
                      (json_int_t)q->steps, "steps", (json_int_t)(q->steps * q->trainers), "tokens_at_most",
                      (json_int_t)(q->steps * q->trainers * (int64_t)s->batch_tokens));
+}
+
+json_t *quote_rollouts(struct quote *q)
+{
+    const json_t *rollout = json_object_get(q->a.opened, "rollout");
+    int64_t samples = document_integer(rollout, "samples"), most = document_integer(rollout, "max_tokens"), tokens, rows;
+    int64_t context = document_integer(q->a.course.spec.json, "context");
+
+    if (!json_is_object(rollout))
+        return json_null();
+    most = most < context ? most : context;
+    tokens = (most + 1 + BATCH_BUCKET - 1) / BATCH_BUCKET * BATCH_BUCKET; /* behind the shortest prompt */
+    rows = (int64_t)q->a.course.spec.batch_tokens / tokens / samples * samples;
+    if (rows < samples) {
+        quote_warn(
+            q,
+            "a group of %lld completions of up to %lld tokens is more than batch_tokens: each batch is one group of at least "
+            "%lld tokens",
+            (long long)samples, (long long)most, (long long)(samples * tokens));
+        rows = samples;
+    }
+    return json_pack("{s:I, s:I, s:I, s:I}", "batches", (json_int_t)(q->batches * q->trainers), "samples", (json_int_t)samples,
+                     "completions_at_most", (json_int_t)(q->batches * q->trainers * rows), "drawn_tokens_at_most",
+                     (json_int_t)(q->batches * q->trainers * rows * most));
 }
 
 json_t *quote_bytes(const struct quote *q)

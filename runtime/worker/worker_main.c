@@ -43,8 +43,14 @@ static json_t *open_session(struct serving *w, json_t *job, struct error *err)
     w->session = session_new(job, &w->blocks, w->pool, err);
     if (!w->session)
         return NULL;
-    return json_pack("{s:I, s:I}", "parameters", (json_int_t)w->session->layout.values, "tensors",
-                     (json_int_t)w->session->layout.count);
+
+    const struct session_rollout *r = &w->session->rollout;
+    json_t *rollout = r->samples ? json_pack("{s:I, s:I, s:I}", "samples", (json_int_t)r->samples, "updates",
+                                             (json_int_t)r->updates, "max_tokens", (json_int_t)r->max_tokens)
+                                 : json_null();
+
+    return json_pack("{s:I, s:I, s:o}", "parameters", (json_int_t)w->session->layout.values, "tensors",
+                     (json_int_t)w->session->layout.count, "rollout", rollout);
 }
 
 static json_t *perform(struct serving *w, json_t *job, struct error *err)
