@@ -8,6 +8,8 @@
  *               stale       the payload and log of the round before
  *               copied      the payload and log of another trainer; RONDO_LIE_FROM is its folder
  *               noise       values are moved before step 2; log and payload are consistent with that
+ *               rewards     every other completion gets the full reward; the rest is honest work on that
+ *               tokens      completions are drawn by other seeds than the run's; likewise
  *               silent      trains and says nothing
  *     syncer    vote        votes for a record that nobody proposed
  *               propose     proposes a second record to some
