@@ -4,47 +4,157 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Architectures ------------------------------------------------------------------------------------------------------------ */
+
+/* Block names: the file's, Hugging Face's; and the configuration's number of heads over which rows of such a tensor are interleaved. */
+struct block_name {
+    const char *gguf, *hf, *heads;
+};
+
+#define PROJECTIONS                                                                                                              \
+    { "attn_v", "self_attn.v_proj", NULL }, { "attn_output", "self_attn.o_proj", NULL },                                         \
+        { "attn_norm", "input_layernorm", NULL }, { "ffn_gate", "mlp.gate_proj", NULL }, { "ffn_up", "mlp.up_proj", NULL },      \
+    {                                                                                                                            \
+        "ffn_down", "mlp.down_proj", NULL                                                                                        \
+    }
+#define APART                                                                                                                    \
+    { "attn_q", "self_attn.q_proj", NULL },                                                                                      \
+    {                                                                                                                            \
+        "attn_k", "self_attn.k_proj", NULL                                                                                       \
+    }
+#define NORMED                                                                                                                   \
+    { "attn_q_norm", "self_attn.q_norm", NULL },                                                                                 \
+    {                                                                                                                            \
+        "attn_k_norm", "self_attn.k_norm", NULL                                                                                  \
+    }
+
+static const struct block_name of_llama[] = { PROJECTIONS,
+                                              { "attn_q", "self_attn.q_proj", "num_attention_heads" },
+                                              { "attn_k", "self_attn.k_proj", "num_key_value_heads" },
+                                              { "ffn_norm", "post_attention_layernorm", NULL },
+                                              { NULL, NULL, NULL } };
+static const struct block_name of_qwen2[] = {
+    PROJECTIONS, APART, { "ffn_norm", "post_attention_layernorm", NULL }, { NULL, NULL, NULL }
+};
+static const struct block_name of_qwen3[] = {
+    PROJECTIONS, APART, NORMED, { "ffn_norm", "post_attention_layernorm", NULL }, { NULL, NULL, NULL }
+};
+static const struct block_name of_gemma[] = { PROJECTIONS,
+                                              APART,
+                                              NORMED,
+                                              { "post_attention_norm", "post_attention_layernorm", NULL },
+                                              { "ffn_norm", "pre_feedforward_layernorm", NULL },
+                                              { "post_ffw_norm", "post_feedforward_layernorm", NULL },
+                                              { NULL, NULL, NULL } };
+
+static const struct architecture {
+    const char *gguf, *model_type, *name, *activation;
+    const struct block_name *blocks;
+    float norms; /* what the file adds to the weights of norms */
+} architectures[] = {
+    { "llama", "llama", "LlamaForCausalLM", "silu", of_llama, 0 },
+    { "qwen2", "qwen2", "Qwen2ForCausalLM", "silu", of_qwen2, 0 },
+    { "qwen3", "qwen3", "Qwen3ForCausalLM", "silu", of_qwen3, 0 },
+    { "gemma2", "gemma2", "Gemma2ForCausalLM", "gelu_pytorch_tanh", of_gemma, 1 },
+    { "gemma3", "gemma3_text", "Gemma3ForCausalLM", "gelu_pytorch_tanh", of_gemma, 1 },
+};
+
+static bool is_gemma(const struct architecture *a)
+{
+    return a->blocks == of_gemma;
+}
+
+/* The architecture of a file, or of the configuration made from one. */
+static const struct architecture *architecture_of(const struct gguf *file, struct error *err)
+{
+    struct text_slice name;
+    size_t i = 0;
+
+    if (!gguf_text(file, "general.architecture", &name)) {
+        error_set(err, ERROR_MISSING, NULL, "the file has no general.architecture");
+        return NULL;
+    }
+    for (; i < sizeof architectures / sizeof *architectures; i++)
+        if (strlen(architectures[i].gguf) == name.size && memcmp(architectures[i].gguf, name.bytes, name.size) == 0)
+            return &architectures[i];
+    error_set(err, ERROR_UNSUPPORTED,
+              "GGUF files of llama, qwen2, qwen3, gemma2 and gemma3 are read; take the model's safetensors", "architecture %.*s",
+              (int)(name.size < 40 ? name.size : 40), name.bytes);
+    return NULL;
+}
+
+static const struct architecture *architecture_named(const json_t *config)
+{
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+
+    for (size_t i = 0; type && i < sizeof architectures / sizeof *architectures; i++)
+        if (strcmp(architectures[i].model_type, type) == 0)
+            return &architectures[i];
+    return architectures;
+}
+
 /* Metadata to config.json -------------------------------------------------------------------------------------------------- */
 
-static bool need_integer(const struct gguf *file, const char *key, int64_t *value, struct error *err)
+/* What is read from: keys of an architecture begin with its name ("gemma3.block_count"). */
+struct reading {
+    const struct gguf *file;
+    const struct architecture *a;
+    json_t *config;
+    char key[96];
+};
+
+static const char *key_of(struct reading *r, const char *name)
 {
-    if (!gguf_find(file, key))
+    snprintf(r->key, sizeof r->key, "%s.%s", r->a->gguf, name);
+    return r->key;
+}
+
+static bool has(struct reading *r, const char *name)
+{
+    return gguf_find(r->file, key_of(r, name)) != NULL;
+}
+
+static bool need_integer(struct reading *r, const char *name, int64_t *value, struct error *err)
+{
+    const char *key = key_of(r, name);
+
+    if (!gguf_find(r->file, key))
         return error_set(err, ERROR_MISSING, NULL, "the file has no %s", key);
-    if (!gguf_integer(file, key, value))
+    if (!gguf_integer(r->file, key, value))
         return error_set(err, ERROR_TYPE, "layers of different sizes are not offered", "%s is no single integer", key);
     if (*value < 1 || *value > 1 << 24)
         return error_set(err, ERROR_RANGE, NULL, "%s is %" PRId64 ", 1 to %d are allowed", key, *value, 1 << 24);
     return true;
 }
 
-static bool put_integer(json_t *config, const char *name, const struct gguf *file, const char *key, struct error *err)
+static bool put_integer(struct reading *r, const char *field, const char *name, struct error *err)
 {
     int64_t value;
 
-    if (!need_integer(file, key, &value, err))
+    if (!need_integer(r, name, &value, err))
         return false;
-    json_object_set_new(config, name, json_integer(value));
+    json_object_set_new(r->config, field, json_integer(value));
     return true;
 }
 
-static bool put_real(json_t *config, const char *name, const struct gguf *file, const char *key, struct error *err)
+static bool put_real(struct reading *r, const char *field, const char *name, struct error *err)
 {
     double value;
 
-    if (!gguf_real(file, key, &value))
-        return error_set(err, ERROR_MISSING, NULL, "the file has no number %s", key);
+    if (!gguf_real(r->file, key_of(r, name), &value))
+        return error_set(err, ERROR_MISSING, NULL, "the file has no number %s", r->key);
     if (!(value > 0 && value < 1e30))
-        return error_set(err, ERROR_RANGE, NULL, "%s is %g", key, value);
-    json_object_set_new(config, name, json_real(value));
+        return error_set(err, ERROR_RANGE, NULL, "%s is %g", r->key, value);
+    json_object_set_new(r->config, field, json_real(value));
     return true;
 }
 
-static void put_token(json_t *config, const char *name, const struct gguf *file, const char *key)
+static void put_token(struct reading *r, const char *field, const char *key)
 {
     int64_t id;
 
-    if (gguf_integer(file, key, &id) && id >= 0)
-        json_object_set_new(config, name, json_integer(id));
+    if (gguf_integer(r->file, key, &id) && id >= 0)
+        json_object_set_new(r->config, field, json_integer(id));
 }
 
 static int64_t integer_of(const json_t *config, const char *name)
@@ -53,92 +163,103 @@ static int64_t integer_of(const json_t *config, const char *name)
 }
 
 /* Heads: their number, that of key heads (the same by default), and their width. */
-static bool put_heads(json_t *config, const struct gguf *file, struct error *err)
+static bool put_heads(struct reading *r, struct error *err)
 {
-    const int64_t heads = integer_of(config, "num_attention_heads"), width = integer_of(config, "hidden_size");
+    const int64_t heads = integer_of(r->config, "num_attention_heads"), width = integer_of(r->config, "hidden_size");
     int64_t kv = heads, dim = width / heads, rotary;
 
-    if (gguf_find(file, "llama.attention.head_count_kv") && !need_integer(file, "llama.attention.head_count_kv", &kv, err))
+    if (has(r, "attention.head_count_kv") && !need_integer(r, "attention.head_count_kv", &kv, err))
         return false;
-    if (gguf_find(file, "llama.attention.key_length") && !need_integer(file, "llama.attention.key_length", &dim, err))
+    if (has(r, "attention.key_length") && !need_integer(r, "attention.key_length", &dim, err))
         return false;
     if (heads % kv != 0)
         return error_set(err, ERROR_RANGE, NULL, "%" PRId64 " heads do not share %" PRId64 " key heads", heads, kv);
     if (dim < 2 || dim % 2 != 0)
         return error_set(err, ERROR_RANGE, NULL, "heads of width %" PRId64, dim);
     rotary = dim;
-    if (gguf_find(file, "llama.rope.dimension_count") && !need_integer(file, "llama.rope.dimension_count", &rotary, err))
+    if (has(r, "rope.dimension_count") && !need_integer(r, "rope.dimension_count", &rotary, err))
         return false;
     if (rotary != dim)
         return error_set(err, ERROR_UNSUPPORTED, NULL, "rotary width %" PRId64 " in heads of %" PRId64, rotary, dim);
-    json_object_set_new(config, "num_key_value_heads", json_integer(kv));
-    json_object_set_new(config, "head_dim", json_integer(dim));
+    json_object_set_new(r->config, "num_key_value_heads", json_integer(kv));
+    json_object_set_new(r->config, "head_dim", json_integer(dim));
     return true;
 }
 
-static bool put_rotary(json_t *config, const struct gguf *file, struct error *err)
+static bool put_rotary(struct reading *r, struct error *err)
 {
     struct text_slice kind;
     double factor;
 
-    json_object_set_new(config, "rope_theta", json_real(10000));
-    if (gguf_find(file, "llama.rope.freq_base") && !put_real(config, "rope_theta", file, "llama.rope.freq_base", err))
+    json_object_set_new(r->config, "rope_theta", json_real(10000));
+    if (has(r, "rope.freq_base") && !put_real(r, "rope_theta", "rope.freq_base", err))
         return false;
-    if (gguf_tensor(file, "rope_freqs.weight"))
+    if (gguf_tensor(r->file, "rope_freqs.weight"))
         return error_set(err, ERROR_UNSUPPORTED, NULL, "rotary frequencies stored as a tensor (rope_freqs.weight)");
-    if (!gguf_text(file, "llama.rope.scaling.type", &kind) || (kind.size == 4 && memcmp(kind.bytes, "none", 4) == 0))
+    if (!gguf_text(r->file, key_of(r, "rope.scaling.type"), &kind) || (kind.size == 4 && memcmp(kind.bytes, "none", 4) == 0))
         return true;
-    if (kind.size != 6 || memcmp(kind.bytes, "linear", 6) != 0 || !gguf_real(file, "llama.rope.scaling.factor", &factor))
+    if (kind.size != 6 || memcmp(kind.bytes, "linear", 6) != 0 || !gguf_real(r->file, key_of(r, "rope.scaling.factor"), &factor))
         return error_set(err, ERROR_UNSUPPORTED, NULL, "rotary scaling %.*s", (int)(kind.size < 40 ? kind.size : 40), kind.bytes);
-    json_object_set_new(config, "rope_scaling", json_pack("{s:s, s:f}", "rope_type", "linear", "factor", factor));
+    json_object_set_new(r->config, "rope_scaling", json_pack("{s:s, s:f}", "rope_type", "linear", "factor", factor));
     return true;
 }
 
-static bool check_architecture(const struct gguf *file, struct error *err)
+/* Queries are scaled by the width of a head, but in the 27 B models by hidden size over heads (as llama.cpp tells them: by their layers).
+ * Scaled positions are those of the layers without windows. */
+static bool put_gemma(struct reading *r, struct error *err)
 {
-    struct text_slice name;
-    int64_t experts;
+    const bool two = strcmp(r->a->gguf, "gemma2") == 0;
+    const int64_t layers = integer_of(r->config, "num_hidden_layers"), big = two ? 46 : 62;
+    const int64_t heads = integer_of(r->config, "num_attention_heads");
 
-    if (!gguf_text(file, "general.architecture", &name))
-        return error_set(err, ERROR_MISSING, NULL, "the file has no general.architecture");
-    if (name.size != 5 || memcmp(name.bytes, "llama", 5) != 0)
-        return error_set(err, ERROR_UNSUPPORTED, "GGUF files of architecture llama are read", "architecture %.*s",
-                         (int)(name.size < 40 ? name.size : 40), name.bytes);
-    if (gguf_integer(file, "llama.expert_count", &experts) && experts > 0)
-        return error_set(err, ERROR_UNSUPPORTED, NULL, "a mixture of %" PRId64 " experts", experts);
-    return true;
+    json_object_set_new(r->config, "query_pre_attn_scalar",
+                        layers == big ? json_integer(integer_of(r->config, "hidden_size") / heads)
+                                      : json_incref(json_object_get(r->config, "head_dim")));
+    json_object_set_new(r->config, "rope_local_base_freq", json_real(10000));
+    return put_integer(r, "sliding_window", "attention.sliding_window", err) &&
+           (!has(r, "rope.freq_base_swa") || put_real(r, "rope_local_base_freq", "rope.freq_base_swa", err)) &&
+           (!has(r, "attn_logit_softcapping") || put_real(r, "attn_logit_softcapping", "attn_logit_softcapping", err)) &&
+           (!has(r, "final_logit_softcapping") || put_real(r, "final_logit_softcapping", "final_logit_softcapping", err));
 }
 
-static bool put_sizes(json_t *config, const struct gguf *file, struct error *err)
+static bool put_sizes(struct reading *r, struct error *err)
 {
-    const struct tensor *embedding = gguf_tensor(file, "token_embd.weight");
+    const struct tensor *embedding = gguf_tensor(r->file, "token_embd.weight");
 
     if (!embedding || embedding->rank != 2)
         return error_set(err, ERROR_MISSING, NULL, "the file has no matrix token_embd.weight");
-    json_object_set_new(config, "vocab_size", json_integer((json_int_t)embedding->dims[0]));
-    return put_integer(config, "hidden_size", file, "llama.embedding_length", err) &&
-           put_integer(config, "num_hidden_layers", file, "llama.block_count", err) &&
-           put_integer(config, "num_attention_heads", file, "llama.attention.head_count", err) && put_heads(config, file, err) &&
-           put_integer(config, "intermediate_size", file, "llama.feed_forward_length", err) &&
-           put_integer(config, "max_position_embeddings", file, "llama.context_length", err) &&
-           put_real(config, "rms_norm_eps", file, "llama.attention.layer_norm_rms_epsilon", err) && put_rotary(config, file, err);
+    json_object_set_new(r->config, "vocab_size", json_integer((json_int_t)embedding->dims[0]));
+    return put_integer(r, "hidden_size", "embedding_length", err) && put_integer(r, "num_hidden_layers", "block_count", err) &&
+           put_integer(r, "num_attention_heads", "attention.head_count", err) && put_heads(r, err) &&
+           put_integer(r, "intermediate_size", "feed_forward_length", err) &&
+           put_integer(r, "max_position_embeddings", "context_length", err) &&
+           put_real(r, "rms_norm_eps", "attention.layer_norm_rms_epsilon", err) && put_rotary(r, err) &&
+           (!is_gemma(r->a) || put_gemma(r, err));
 }
 
 json_t *config_from_gguf(const struct gguf *file, struct error *err)
 {
-    json_t *config =
-        json_pack("{s:[s], s:s, s:s}", "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_act", "silu");
+    struct reading r = { .file = file, .a = architecture_of(file, err) };
+    int64_t experts;
 
-    if (!check_architecture(file, err) || !put_sizes(config, file, err)) {
-        json_decref(config);
+    if (!r.a)
+        return NULL;
+    if (gguf_integer(file, key_of(&r, "expert_count"), &experts) && experts > 0) {
+        error_set(err, ERROR_UNSUPPORTED, "take the model's safetensors", "a mixture of %" PRId64 " experts", experts);
         return NULL;
     }
-    json_object_set_new(config, "attention_bias", json_boolean(gguf_tensor(file, "blk.0.attn_q.bias")));
-    json_object_set_new(config, "tie_word_embeddings", json_boolean(!gguf_tensor(file, "output.weight")));
-    put_token(config, "bos_token_id", file, "tokenizer.ggml.bos_token_id");
-    put_token(config, "eos_token_id", file, "tokenizer.ggml.eos_token_id");
-    put_token(config, "pad_token_id", file, "tokenizer.ggml.padding_token_id");
-    return config;
+    r.config =
+        json_pack("{s:[s], s:s, s:s}", "architectures", r.a->name, "model_type", r.a->model_type, "hidden_act", r.a->activation);
+    if (!put_sizes(&r, err)) {
+        json_decref(r.config);
+        return NULL;
+    }
+    json_object_set_new(r.config, "attention_bias", json_boolean(gguf_tensor(file, "blk.0.attn_q.bias")));
+    json_object_set_new(r.config, "tie_word_embeddings", json_boolean(!gguf_tensor(file, "output.weight")));
+    put_token(&r, "bos_token_id", "tokenizer.ggml.bos_token_id");
+    put_token(&r, "eos_token_id", "tokenizer.ggml.eos_token_id");
+    put_token(&r, "pad_token_id", "tokenizer.ggml.padding_token_id");
+    return r.config;
 }
 
 /* Names -------------------------------------------------------------------------------------------------------------------- */
@@ -151,24 +272,9 @@ static const struct {
     { "output.weight", "lm_head.weight" },
 };
 
-/* Inside a block; `heads` names the configuration's number of heads whose rows are interleaved. */
-static const struct {
-    const char *gguf, *hf, *heads;
-} block_names[] = {
-    { "attn_norm", "input_layernorm", NULL },
-    { "attn_q", "self_attn.q_proj", "num_attention_heads" },
-    { "attn_k", "self_attn.k_proj", "num_key_value_heads" },
-    { "attn_v", "self_attn.v_proj", NULL },
-    { "attn_output", "self_attn.o_proj", NULL },
-    { "ffn_norm", "post_attention_layernorm", NULL },
-    { "ffn_gate", "mlp.gate_proj", NULL },
-    { "ffn_up", "mlp.up_proj", NULL },
-    { "ffn_down", "mlp.down_proj", NULL },
-};
-
 static bool no_counterpart(struct error *err)
 {
-    return error_set(err, ERROR_UNSUPPORTED, NULL, "architecture llama has no such tensor");
+    return error_set(err, ERROR_UNSUPPORTED, NULL, "the architecture has no such tensor");
 }
 
 /* "blk.12.attn_q.weight": the layer, and what stands between the dots as `part` and `kind`. */
@@ -190,28 +296,32 @@ static bool split_name(const char *name, unsigned *layer, const char **part, siz
     return strcmp(*kind, ".weight") == 0 || strcmp(*kind, ".bias") == 0;
 }
 
-bool config_name_from_gguf(const json_t *config, const char *gguf_name, char *name, size_t size, unsigned *heads,
+bool config_name_from_gguf(const json_t *config, const char *gguf_name, char *name, size_t size, struct config_form *form,
                            struct error *err)
 {
+    const struct architecture *a = architecture_named(config);
     const char *part, *kind;
     unsigned layer;
     size_t length;
 
-    *heads = 0;
+    *form = (struct config_form){ 0 };
     for (unsigned i = 0; i < sizeof plain_names / sizeof *plain_names; i++)
-        if (strcmp(plain_names[i].gguf, gguf_name) == 0)
+        if (strcmp(plain_names[i].gguf, gguf_name) == 0) {
+            form->added = strstr(gguf_name, "norm") ? a->norms : 0;
             return snprintf(name, size, "%s", plain_names[i].hf) < (int)size;
+        }
     if (!split_name(gguf_name, &layer, &part, &length, &kind))
         return no_counterpart(err);
     if ((int64_t)layer >= integer_of(config, "num_hidden_layers"))
         return error_set(err, ERROR_RANGE, NULL, "a tensor of layer %u in a model of %d layers", layer,
                          (int)integer_of(config, "num_hidden_layers"));
-    for (unsigned i = 0; i < sizeof block_names / sizeof *block_names; i++) {
-        if (strlen(block_names[i].gguf) != length || memcmp(block_names[i].gguf, part, length) != 0)
+    for (const struct block_name *b = a->blocks; b->gguf; b++) {
+        if (strlen(b->gguf) != length || memcmp(b->gguf, part, length) != 0)
             continue;
-        if (block_names[i].heads)
-            *heads = (unsigned)integer_of(config, block_names[i].heads);
-        if (snprintf(name, size, "model.layers.%u.%s%s", layer, block_names[i].hf, kind) < (int)size)
+        if (b->heads)
+            form->heads = (unsigned)integer_of(config, b->heads);
+        form->added = strstr(b->gguf, "norm") ? a->norms : 0;
+        if (snprintf(name, size, "model.layers.%u.%s%s", layer, b->hf, kind) < (int)size)
             return true;
     }
     return no_counterpart(err);

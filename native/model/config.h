@@ -9,15 +9,21 @@
 #include "native/model/gguf.h"
 
 /* The config.json that a GGUF file's metadata stands for; the caller owns it. NULL with `err`: missing (a key), range, unsupported
- * (architectures besides llama; experts; rotary scaling besides linear; a rotary width besides the head's). A binary32 of the file
- * becomes the real of the same value. Output and embedding are tied when the file has no output.weight. */
+ * (architectures besides llama, qwen2, qwen3, gemma2 and gemma3; experts; rotary scaling besides linear; a rotary width besides the head's). A
+ * binary32 of the file becomes the real of the same value. Output and embedding are tied when the file has no output.weight. */
 json_t *config_from_gguf(const struct gguf *file, struct error *err);
 
+/* How the values of a tensor stand in such a file. */
+struct config_form {
+    unsigned
+        heads; /* 0, or over how many heads rows are interleaved: row h*d + t*d/2 + p of Hugging Face (d rows a head, t 0 or 1) is row
+                     * h*d + 2p + t of the file */
+    float added; /* what the file has added to each value: 1 to the norms of gemma */
+};
+
 /* How a tensor of such a file is called in Hugging Face's naming ("blk.3.attn_q.weight": "model.layers.3.self_attn.q_proj.weight"),
- * into `name` of `size` bytes. *heads: 0, or the number of heads over which llama.cpp interleaved its rows: row h*d + t*d/2 + p of
- * Hugging Face (d rows a head, t 0 or 1) is row h*d + 2p + t of the file. False with `err`: unsupported (a tensor without a
- * counterpart). `config` is what config_from_gguf gave. */
-bool config_name_from_gguf(const json_t *config, const char *gguf_name, char *name, size_t size, unsigned *heads,
+ * into `name` of `size` bytes. False with `err`: unsupported (a tensor without a counterpart). `config` is what config_from_gguf gave. */
+bool config_name_from_gguf(const json_t *config, const char *gguf_name, char *name, size_t size, struct config_form *form,
                            struct error *err);
 
 #endif

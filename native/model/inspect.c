@@ -68,8 +68,8 @@ json_t *model_inspect(const struct model_source *model, struct error *err)
             *err = fault;
         return NULL;
     }
-    json_t *report = json_pack("{s:s, s:s?, s:b}", "format", model_format(model), "architecture", architecture, "chat_template",
-                               model_chat_template(model) != NULL);
+    json_t *report = json_pack("{s:s, s:s?, s:b, s:b}", "format", model_format(model), "architecture", architecture,
+                               "chat_template", model_chat_template(model) != NULL, "head_missing", model_head_missing(model));
 
     json_object_set_new(report, "config", json_deep_copy(config));
     json_object_set_new(report, "tokenizer", tokenizer ? tokenizer_report(tokenizer) : json_null());

@@ -169,6 +169,26 @@ static bool copy_beside(const char *base, const char *out, struct error *err)
     return true;
 }
 
+/* Of a model with other inputs the language part alone is written: so is its configuration. */
+static bool write_part_config(const struct merge *m, const char *out, struct error *err)
+{
+    char path[PATH_MAX], *text;
+    json_t *config;
+    bool ok;
+
+    if (!json_is_true(json_object_get(model_config(m->model), "language_part")))
+        return true;
+    if (snprintf(path, sizeof path, "%s/config.json", out) >= PATH_MAX)
+        return error_set(err, ERROR_LIMIT, NULL, "path is too long");
+    config = json_copy((json_t *)(uintptr_t)model_config(m->model));
+    json_object_del(config, "language_part");
+    text = json_dumps(config, JSON_INDENT(2));
+    ok = text && file_write(path, text, strlen(text), 0644, err);
+    free(text);
+    json_decref(config);
+    return ok;
+}
+
 static bool write_folder(struct merge *m, const char *base, const char *out, struct error *err)
 {
     const size_t count = model_tensor_count(m->model);
@@ -186,7 +206,7 @@ static bool write_folder(struct merge *m, const char *base, const char *out, str
     if (ok && snprintf(path, sizeof path, "%s/model.safetensors", out) >= PATH_MAX)
         ok = error_set(err, ERROR_LIMIT, NULL, "path is too long");
     ok = ok && all_used(m, err) && file_make_folder(out, err) && safetensors_write(path, tensors, count, metadata, err) &&
-         copy_beside(base, out, err);
+         copy_beside(base, out, err) && write_part_config(m, out, err);
     for (size_t i = 0; tensors && i < count; i++)
         tensor_free(&tensors[i]);
     free(tensors);
@@ -236,12 +256,15 @@ static bool interleave(float **values, const struct tensor *t, unsigned heads, s
 static bool write_tensor(struct merge *m, const struct tensor *t, struct tensor *out, struct error *err)
 {
     char name[2 * GGUF_NAME];
-    unsigned heads;
+    struct config_form form;
 
-    if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &heads, err))
+    if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &form, err))
         return false;
     float *values = merged(m, model_find(m->model, name), err);
-    bool ok = values && (heads == 0 || tensor_values(t) == 0 || interleave(&values, t, heads, err));
+    bool ok = values && (form.heads == 0 || tensor_values(t) == 0 || interleave(&values, t, form.heads, err));
+
+    if (ok && form.added != 0) /* norms have no adapters: their bits are the file's */
+        convert_to_f32(t->type, t->data, tensor_values(t), values);
 
     ok = ok && store(stored_type(m, t), t, values, out, err);
     free(values);
@@ -366,16 +389,16 @@ static bool write_part(struct merge *m, const struct tensor *t, char part, unsig
 static bool write_pair(struct merge *m, const struct tensor *t, struct tensor *out, struct error *err)
 {
     char name[2 * GGUF_NAME];
-    unsigned heads;
+    struct config_form form;
 
-    if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &heads, err))
+    if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &form, err))
         return false;
     if (!part_of(m, name, 'A') && !part_of(m, name, 'B'))
         return true;
-    if (!check_pair(m, model_find(m->model, name), err) || !write_part(m, t, 'A', heads, name, &out[m->used], err))
+    if (!check_pair(m, model_find(m->model, name), err) || !write_part(m, t, 'A', form.heads, name, &out[m->used], err))
         return false;
     m->used++;
-    if (!write_part(m, t, 'B', heads, name, &out[m->used], err))
+    if (!write_part(m, t, 'B', form.heads, name, &out[m->used], err))
         return false;
     m->used++;
     return true;

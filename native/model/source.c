@@ -14,6 +14,7 @@
 #include "native/model/convert.h"
 #include "native/model/gguf.h"
 #include "native/model/gguf_tokenizer.h"
+#include "native/model/language.h"
 #include "native/model/safetensors.h"
 #include "native/numerics/f32.h"
 
@@ -24,10 +25,10 @@ enum {
     PARTS = 1000,
 };
 
-/* A tensor as others see it, and the heads over which its stored rows are interleaved (0: none). */
+/* A tensor as others see it, and how its values stand in the file. */
 struct entry {
     struct tensor view;
-    unsigned heads;
+    struct config_form form;
 };
 
 struct model_source {
@@ -40,7 +41,8 @@ struct model_source {
     size_t entry_count;
     struct tensor *stacks; /* tensors of experts as one, without data: "a.experts.*.b" of a.experts.0.b, a.experts.1.b, ... */
     size_t stack_count;
-    json_t *config, *variables;
+    json_t *config, *variables, *generation; /* generation: NULL without a file */
+    bool head_missing;
     char *chat_template;
 };
 
@@ -67,13 +69,13 @@ static bool reserve_entries(struct model_source *model, size_t count, struct err
 }
 
 /* Adds a view of `stored` called `name`. */
-static bool add_entry(struct model_source *model, const struct tensor *stored, const char *name, unsigned heads,
+static bool add_entry(struct model_source *model, const struct tensor *stored, const char *name, struct config_form form,
                       struct error *err)
 {
     struct entry *entry = &model->entries[model->entry_count];
 
     entry->view = *stored;
-    entry->heads = heads;
+    entry->form = form;
     entry->view.name = strdup(name);
     if (!entry->view.name)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a name");
@@ -155,15 +157,15 @@ static const struct tensor *find_stack(const struct model_source *model, const c
 static bool add_gguf_tensor(struct model_source *model, const struct tensor *t, struct error *err)
 {
     char name[2 * GGUF_NAME];
-    unsigned heads;
+    struct config_form form;
 
-    if (!config_name_from_gguf(model->config, t->name, name, sizeof name, &heads, err))
+    if (!config_name_from_gguf(model->config, t->name, name, sizeof name, &form, err))
         return error_at(err, "%s", t->name);
-    if (heads != 0 && (t->rank == 0 || t->dims[0] % (2 * heads) != 0)) {
-        error_set(err, ERROR_SHAPE, NULL, "the rows are no even number for each of %u heads", heads);
+    if (form.heads != 0 && (t->rank == 0 || t->dims[0] % (2 * form.heads) != 0)) {
+        error_set(err, ERROR_SHAPE, NULL, "the rows are no even number for each of %u heads", form.heads);
         return error_at(err, "%s", t->name);
     }
-    return add_entry(model, t, name, heads, err);
+    return add_entry(model, t, name, form, err);
 }
 
 /* The text of token `key` names becomes the variable `name`. */
@@ -280,9 +282,14 @@ static bool open_weights(struct model_source *model, struct error *err)
     if (!reserve_entries(model, count, err))
         return false;
     for (size_t i = 0; i < model->part_count; i++)
-        for (size_t j = 0; j < model->parts[i].count; j++)
-            if (!add_entry(model, &model->parts[i].tensors[j], model->parts[i].tensors[j].name, 0, err))
+        for (size_t j = 0; j < model->parts[i].count; j++) {
+            const struct tensor *t = &model->parts[i].tensors[j];
+            char name[512];
+
+            if (language_name(model->config, t->name, name, sizeof name) &&
+                !add_entry(model, t, name, (struct config_form){ 0 }, err))
                 return false;
+        }
     return sort_entries(model, err) && stack_experts(model, err);
 }
 
@@ -358,7 +365,7 @@ static bool read_template_file(struct model_source *model, struct error *err)
     return ok;
 }
 
-static bool open_folder(struct model_source *model, struct error *err)
+static bool read_config(struct model_source *model, struct error *err)
 {
     char path[PATH_MAX];
     bool exists;
@@ -366,9 +373,46 @@ static bool open_folder(struct model_source *model, struct error *err)
     if (!path_of(model, "config.json", path, &exists, err))
         return false;
     model->config = json_read_file(path, CONFIG_LIMIT, err);
-    if (model->config && !json_is_object(model->config))
+    if (!model->config)
+        return false;
+    if (!json_is_object(model->config))
         return error_set(err, ERROR_TYPE, NULL, "%s: no object", path);
-    return model->config && open_weights(model, err) && read_tokenizer_config(model, err) && read_template_file(model, err);
+    model->config = language_config(model->config, err);
+    return model->config || error_at(err, "%s", path);
+}
+
+/* The ends of a turn it names count beside those of config.json; the rest is for sampling. */
+static bool read_generation(struct model_source *model, struct error *err)
+{
+    char path[PATH_MAX];
+    bool exists;
+
+    if (!path_of(model, "generation_config.json", path, &exists, err))
+        return false;
+    if (!exists)
+        return true;
+    model->generation = json_read_file(path, CONFIG_LIMIT, err);
+    if (model->generation)
+        language_add_ends(model->config, model->generation);
+    return model->generation != NULL;
+}
+
+/* Files without a head are those of a tied model, whatever config.json says. */
+static void tie_missing_head(struct model_source *model)
+{
+    if (find(model, "lm_head.weight") || !find(model, "model.embed_tokens.weight") ||
+        json_is_true(json_object_get(model->config, "tie_word_embeddings")))
+        return;
+    model->head_missing = json_is_false(json_object_get(model->config, "tie_word_embeddings"));
+    json_object_set_new(model->config, "tie_word_embeddings", json_true());
+}
+
+static bool open_folder(struct model_source *model, struct error *err)
+{
+    if (!read_config(model, err) || !open_weights(model, err) || !read_generation(model, err))
+        return false;
+    tie_missing_head(model);
+    return read_tokenizer_config(model, err) && read_template_file(model, err);
 }
 
 /* Surface ------------------------------------------------------------------------------------------------------------------ */
@@ -408,6 +452,7 @@ void model_close(struct model_source *model)
     gguf_close(&model->gguf);
     json_decref(model->config);
     json_decref(model->variables);
+    json_decref(model->generation);
     free(model->entries);
     free(model->parts);
     free(model->chat_template);
@@ -423,6 +468,16 @@ const char *model_format(const struct model_source *model)
 const json_t *model_config(const struct model_source *model)
 {
     return model->config;
+}
+
+const json_t *model_generation(const struct model_source *model)
+{
+    return model->generation;
+}
+
+bool model_head_missing(const struct model_source *model)
+{
+    return model->head_missing;
 }
 
 const json_t *model_template_variables(const struct model_source *model)
@@ -476,14 +531,16 @@ static void read_values(const struct entry *entry, float *out)
     const struct tensor *t = &entry->view;
     const uint64_t count = tensor_values(t);
 
-    if (entry->heads == 0 || count == 0) {
+    if (entry->form.heads == 0 || count == 0) {
         convert_to_f32(t->type, t->data, count, out);
+        for (uint64_t i = 0; entry->form.added != 0 && i < count; i++)
+            out[i] = out[i] - entry->form.added;
         return;
     }
-    const uint64_t d = t->dims[0] / entry->heads, width = count / t->dims[0];
-    const size_t head_bytes = t->size / entry->heads;
+    const uint64_t d = t->dims[0] / entry->form.heads, width = count / t->dims[0];
+    const size_t head_bytes = t->size / entry->form.heads;
 
-    for (unsigned h = 0; h < entry->heads; h++)
+    for (unsigned h = 0; h < entry->form.heads; h++)
         read_head(t, (const uint8_t *)t->data + h * head_bytes, d, width, out + h * d * width);
 }
 
@@ -557,7 +614,7 @@ static bool all_finite(const struct model_source *model, const struct tensor *t,
 static void *rows_in_halves(const struct entry *entry)
 {
     const struct tensor *t = &entry->view;
-    const uint64_t d = t->dims[0] / entry->heads;
+    const uint64_t d = t->dims[0] / entry->form.heads;
     const size_t row = t->size / t->dims[0];
     uint8_t *out = malloc(t->size + 1);
 
@@ -593,6 +650,19 @@ static bool read_stack(const struct model_source *model, const struct tensor *st
     return true;
 }
 
+/* Values that are not those of the file, as f32. */
+static bool read_converted(const struct entry *entry, const void **bytes, void **owned, enum tensor_type *type, struct error *err)
+{
+    float *out = malloc((size_t)tensor_values(&entry->view) * sizeof *out + 1);
+
+    if (!out)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", entry->view.name);
+    read_values(entry, out);
+    *bytes = *owned = out;
+    *type = TENSOR_F32;
+    return true;
+}
+
 bool model_read_stored(const struct model_source *model, const char *name, const void **bytes, void **owned,
                        enum tensor_type *type, struct error *err)
 {
@@ -607,9 +677,11 @@ bool model_read_stored(const struct model_source *model, const char *name, const
         return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
     if (!all_finite(model, &entry->view, err))
         return false;
+    if (entry->form.added != 0)
+        return read_converted(entry, bytes, owned, type, err);
     *type = entry->view.type;
     *bytes = entry->view.data;
-    if (entry->heads == 0 || entry->view.size == 0)
+    if (entry->form.heads == 0 || entry->view.size == 0)
         return true;
     *bytes = *owned = rows_in_halves(entry);
     return *owned || error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);

@@ -1,6 +1,6 @@
 /* source.h - one model, whatever it is stored in: a folder of Hugging Face files, or a GGUF file.
  *
- *     folder: config.json, model.safetensors (or model.safetensors.index.json with its parts), tokenizer.json,
+ *     folder: config.json, generation_config.json, model.safetensors (or model.safetensors.index.json with its parts), tokenizer.json,
  *             tokenizer_config.json, chat_template.jinja
  *     *.gguf: everything in one; names, row order and configuration are turned into Hugging Face's
  *
@@ -28,8 +28,15 @@ void model_close(struct model_source *model);
 /* "gguf" or "safetensors". */
 const char *model_format(const struct model_source *model);
 
-/* config.json, or the one that stands for a GGUF file's metadata. Borrowed. */
+/* config.json, or the one that stands for a GGUF file's metadata; of models with other inputs that of the language part (language.h). Its
+ * eos_token_id holds the ends that generation_config.json names, too. Borrowed. */
 const json_t *model_config(const struct model_source *model);
+
+/* generation_config.json, or NULL. Borrowed. */
+const json_t *model_generation(const struct model_source *model);
+
+/* Whether config.json asks for a head of its own that the files have not: the embedding serves instead. */
+bool model_head_missing(const struct model_source *model);
 
 /* The tensors in bytewise order of their Hugging Face names: name, shape and stored type. Their data is the stored bytes, rows
  * perhaps in another order: read values with model_read_tensor. Borrowed. */
@@ -61,7 +68,7 @@ const json_t *model_template_variables(const struct model_source *model);
 /* What `rondo model inspect` prints; the caller owns it. NULL with `err` when the tokenizer cannot be read.
  *
  *     { "format": "gguf", "architecture": "LlamaForCausalLM", "parameters": 134515008, "bytes": 98362432,
- *       "types": { "f32": 61, "q4_1": 210, "q8_0": 1 }, "chat_template": true, "config": { ... },
+ *       "types": { "f32": 61, "q4_1": 210, "q8_0": 1 }, "chat_template": true, "head_missing": false, "config": { ... },
  *       "tokenizer": { "entries": 49152, "special": 17, "missing_bytes": [4, 6, ...] },
  *       "tensors": [ { "name", "type", "shape", "bytes" } ... ] }
  *

@@ -51,10 +51,10 @@ static void name_all(const struct gguf *file)
     struct error err = { 0 };
     json_t *config = config_from_gguf(file, &err);
     char name[2 * GGUF_NAME];
-    unsigned heads;
+    struct config_form form;
 
     for (size_t i = 0; config && i < file->tensor_count; i++)
-        config_name_from_gguf(config, file->tensors[i].name, name, sizeof name, &heads, &err);
+        config_name_from_gguf(config, file->tensors[i].name, name, sizeof name, &form, &err);
     json_decref(config);
 }
 

@@ -32,8 +32,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     static const char *const names[] = {
-        "config.json",   "tokenizer_config.json", "chat_template.jinja",         "model.safetensors",
-        "a.safetensors", "b.safetensors",         "model.safetensors.index.json"
+        "config.json",   "tokenizer_config.json", "chat_template.jinja",          "model.safetensors",
+        "a.safetensors", "b.safetensors",         "model.safetensors.index.json", "generation_config.json"
     };
     struct folder *folder = *state;
     char path[128];
@@ -162,6 +162,88 @@ static void experts_are_read_as_one_tensor_and_matched_with_the_model(void **sta
     model_close(model);
 }
 
+/* Two parts, and what their tensors are called once read: NULL where the tensor is left out. */
+static void expect_names(const struct folder *folder, const char *a, const char *read_a, const char *b, const char *read_b)
+{
+    char index[400];
+    struct error err = { 0 };
+
+    put_part(folder, "a.safetensors", a, 1);
+    put_part(folder, "b.safetensors", b, 2);
+    snprintf(index, sizeof index, "{\"weight_map\": {\"%s\": \"a.safetensors\", \"%s\": \"b.safetensors\"}}", a, b);
+    put_text(folder, "model.safetensors.index.json", index);
+    struct model_source *model = model_open(folder->path, &err);
+
+    assert_non_null(model);
+    assert_int_equal(model_tensor_count(model), (read_a != NULL) + (read_b != NULL));
+    assert_true(!read_a || model_find(model, read_a));
+    assert_true(!read_b || model_find(model, read_b));
+    model_close(model);
+}
+
+static void names_are_those_of_the_language_model(void **state)
+{
+    const struct folder *folder = *state;
+
+    put_text(folder, "config.json", "{\"architectures\": [\"GPT2LMHeadModel\"]}");
+    expect_names(folder, "h.0.ln_1.weight", "transformer.h.0.ln_1.weight", "h.0.attn.bias", NULL);
+    expect_names(folder, "transformer.wte.weight", "transformer.wte.weight", "h.0.attn.c_attn.bias",
+                 "transformer.h.0.attn.c_attn.bias");
+    put_text(folder, "config.json",
+             "{\"architectures\": [\"LlavaForConditionalGeneration\"], \"text_config\": {\"model_type\": \"llama\"}}");
+    expect_names(folder, "language_model.model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight",
+                 "vision_tower.vision_model.embeddings.class_embedding", NULL);
+    expect_names(folder, "language_model.lm_head.weight", "lm_head.weight", "model.layers.3.self_attn.rotary_emb.inv_freq", NULL);
+    expect_names(folder, "model.language_model.norm.weight", "model.norm.weight", "model.multi_modal_projector.linear_1.weight",
+                 NULL);
+    put_text(folder, "config.json", "{\"text_config\": {\"model_type\": \"llama\"}}");
+    expect_names(folder, "model.norm.weight", "model.norm.weight", "visual.patch_embed.proj.weight", NULL);
+}
+
+static void the_language_part_of_a_configuration_has_its_defaults(void **state)
+{
+    const struct folder *folder = *state;
+
+    put_text(folder, "config.json",
+             "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"eos_token_id\": [1, 106], \"vision_config\": {}, "
+             "\"text_config\": {\"hidden_size\": 2560, \"model_type\": \"gemma3_text\"}}");
+    put_text(folder, "generation_config.json", "{\"eos_token_id\": [106, 7], \"temperature\": 0.5}");
+    struct model_source *model = model_open(folder->path, NULL);
+    const json_t *config = model_config(model);
+    json_t *ends = json_pack("[i, i, i]", 1, 106, 7);
+
+    assert_int_equal(json_integer_value(json_object_get(config, "hidden_size")), 2560);
+    assert_int_equal(json_integer_value(json_object_get(config, "head_dim")), 256);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(config, "architectures"), 0)), "Gemma3ForCausalLM");
+    assert_null(json_object_get(config, "vision_config"));
+    assert_true(json_equal(json_object_get(config, "eos_token_id"), ends));
+    assert_true(json_number_value(json_object_get(model_generation(model), "temperature")) == 0.5);
+    json_decref(ends);
+    model_close(model);
+    put_text(folder, "config.json", "{\"text_config\": {\"model_type\": \"mamba\"}}");
+    expect_refusal(folder, ERROR_UNSUPPORTED);
+}
+
+static void a_missing_head_is_the_embedding(void **state)
+{
+    const struct folder *folder = *state;
+    struct model_source *model;
+
+    put_text(folder, "config.json", "{\"tie_word_embeddings\": false}");
+    put_part(folder, "model.safetensors", "model.embed_tokens.weight", 1);
+    model = model_open(folder->path, NULL);
+    assert_true(model_head_missing(model) && json_is_true(json_object_get(model_config(model), "tie_word_embeddings")));
+    model_close(model);
+    put_text(folder, "config.json", "{}");
+    model = model_open(folder->path, NULL);
+    assert_true(!model_head_missing(model) && json_is_true(json_object_get(model_config(model), "tie_word_embeddings")));
+    model_close(model);
+    put_part(folder, "model.safetensors", "lm_head.weight", 1);
+    model = model_open(folder->path, NULL);
+    assert_null(json_object_get(model_config(model), "tie_word_embeddings"));
+    model_close(model);
+}
+
 static void an_index_names_files_of_its_own_folder_only(void **state)
 {
     static const char *const names[] = { "../a.safetensors", "/etc/passwd", ".hidden" };
@@ -256,6 +338,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_are_read_as_one_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_index_names_files_of_its_own_folder_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(experts_are_read_as_one_tensor_and_matched_with_the_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_are_those_of_the_language_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_language_part_of_a_configuration_has_its_defaults, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_head_is_the_embedding, set_up, tear_down),
         cmocka_unit_test_setup_teardown(weights_that_are_not_finite_are_not_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_template_file_goes_before_one_in_the_configuration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tokens_of_the_configuration_are_variables_of_templates, set_up, tear_down),
