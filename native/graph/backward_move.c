@@ -237,7 +237,11 @@ void backward_rule_layer(struct backward *b, const struct backward_site *r)
         return;
     case OPERATOR_ROPE:
         turned.integers[3] = !r->integers[3];
-        backward_give(b, x, backward_again(b, &turned, OPERATOR_ROPE, (uint32_t[]){ r->g, r->in[1] }, 2));
+        if (r->n.input_count == 3 && r->need[2])
+            backward_refused(b, r, "detach them", "has no gradient of its factors");
+        else
+            backward_give(b, x,
+                          backward_again(b, &turned, OPERATOR_ROPE, (uint32_t[]){ r->g, r->in[1], r->in[2] }, r->n.input_count));
         return;
     case OPERATOR_ATTENTION:
         rule_attention(b, r);

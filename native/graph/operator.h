@@ -39,7 +39,7 @@
  *                                                                result 1: 1 / sqrt(mean x^2 + eps), x less axes
  *   layernorm       axes; inputs x, weight [, bias]; numbers eps (x - mean x) / sqrt(variance + eps) * weight + bias;
  *                                                                results 1, 2: the mean and 1 / sqrt(variance + eps), x less axes
- *   rope            axis; inputs x, position (i32); numbers base, factor, low, high, original (of yarn: attention);
+ *   rope            axis; inputs x, position (i32) [, factors]; numbers base, factor, low, high, original (of yarn and factors: attention);
  *                   integers width (0: all of axis), interleaved, scaling (enum rope_scaling), inverse
  *   attention       over, feature; inputs q, k, v [, segment i32]; numbers scale, softcap (0: none); integers causal, window (0: none)
  *                                                                [.. feature] as q; result 1: log-sum-exp of the scores, q less feature,

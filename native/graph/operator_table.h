@@ -88,7 +88,7 @@ OPERATOR(TRANSPOSE, "transpose", 1, 1, 1, 0, 8, 0, 0, 0, OPERATOR_F64 | OPERATOR
 OPERATOR(DETACH, "detach", 1, 1, 1, 0, 0, 0, 0, 0, OPERATOR_F64 | OPERATOR_I32 | OPERATOR_FLAT)
 /* layers */
 OPERATOR(RMSNORM, "rmsnorm", 1, 2, 2, 1, 8, 2, 0, 0, 0)
-OPERATOR(ROPE, "rope", 1, 2, 2, 1, 1, 5, 4, 0, 0)
+OPERATOR(ROPE, "rope", 1, 2, 3, 1, 1, 5, 4, 0, 0)
 OPERATOR(ATTENTION, "attention", 1, 3, 4, 2, 2, 2, 2, 0, 0)
 OPERATOR(TOKEN_LOGPROB, "token_logprob", 1, 2, 2, 1, 1, 0, 0, 0, 0)
 OPERATOR(DROPOUT, "dropout", 1, 1, 1, 0, 0, 1, 2, 1, 0)

@@ -66,6 +66,19 @@ bool shape_infer_layernorm(struct shape_request *s)
     return rstd_good(s, s->z) && rstd_good(s, s->t) && gradient_good(s, &s->g->nodes[s->r->inputs[4]]) && shape_put_all(s, s->x);
 }
 
+/* One factor for each rotated pair, where the scaling is by factors and there alone. */
+static bool factors_good(struct shape_request *s, uint64_t width)
+{
+    if (s->r->integers[2] != ROPE_FACTORS)
+        return s->r->input_count == 2 || shape_fail(s, ERROR_SHAPE, NULL, "factors belong to the scaling by factors");
+    if (s->r->input_count != 3)
+        return shape_fail(s, ERROR_SHAPE, NULL, "the scaling by factors takes them as its third operand");
+    if (!shape_is_type(s, "factors", s->z, TENSOR_F32))
+        return false;
+    return (s->z->rank == 1 && s->z->values == width / 2) ||
+           shape_fail(s, ERROR_SHAPE, NULL, "%llu factors are needed, not %s", (unsigned long long)(width / 2), SHOW(s, s->z));
+}
+
 bool shape_infer_rope(struct shape_request *s)
 {
     const int64_t *k = s->r->integers;
@@ -79,11 +92,13 @@ bool shape_infer_rope(struct shape_request *s)
     const int64_t width = k[0] ? k[0] : (int64_t)s->axes[0].size;
     if (width < 0 || width % 2 || width > ROPE_WIDTH_MAX || (uint64_t)width > s->axes[0].size)
         return shape_fail(s, ERROR_RANGE, NULL, "a width of %lld in %s", (long long)width, SHOW(s, s->x));
-    if (!shape_flag_in(s, "interleaved", k[1]) || !shape_integer_in(s, "scaling", k[2], ROPE_NONE, ROPE_YARN) ||
+    if (!shape_flag_in(s, "interleaved", k[1]) || !shape_integer_in(s, "scaling", k[2], ROPE_NONE, ROPE_FACTORS) ||
         !shape_flag_in(s, "inverse", k[3]) || !shape_finite_in(s, "base", v[0], 1))
         return false;
-    if (k[2] != ROPE_NONE && !shape_finite_in(s, "factor", v[1], 1e-6))
+    if (!factors_good(s, (uint64_t)width) || (k[2] != ROPE_NONE && !shape_finite_in(s, "factor", v[1], 1e-6)))
         return false;
+    if (k[2] == ROPE_FACTORS)
+        return shape_finite_in(s, "attention factor", v[4], 1e-6);
     if (k[2] == ROPE_YARN)
         return shape_finite_in(s, "low", v[2], 0) && shape_finite_in(s, "high", v[3], 0) &&
                shape_finite_in(s, "attention factor", v[4], 1e-6) &&

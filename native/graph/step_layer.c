@@ -139,9 +139,14 @@ bool step_rope(struct work *w)
     order[kept] = *axis;
     const float *values = step_operand(w, 0, order, x->rank, TENSOR_F32);
     const int32_t *positions = step_operand(w, 1, order, lead, TENSOR_I32);
+    const bool scaled = k[2] == ROPE_FACTORS;
+    const float *factors = scaled ? step_operand(w, 2, step_input(w, 2)->axis, 1, TENSOR_F32) : NULL;
     const struct result y = step_result(w, w->id, order, x->rank);
     if (w->measure)
         return true;
+    for (uint64_t i = 0; scaled && i < step_input(w, 2)->values; i++)
+        if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
+            return error_set(w->err, ERROR_RANGE, NULL, "rope: factor %llu is not within 1e-6 to 1e6", (unsigned long long)i);
     const uint64_t tokens = axes_product(order, lead), heads = axes_product(order + lead, kept - lead);
     for (uint64_t i = 0; i < tokens; i++)
         if (positions[i] < 0 || positions[i] > 1 << 24)
@@ -154,6 +159,7 @@ bool step_rope(struct work *w)
                                .high_factor = (float)v[3],
                                .original_length = (float)v[4],
                                .attention = (float)v[4],
+                               .factors = factors,
                                .interleaved = k[1] != 0 };
     rope_run(w->pool, &rope, tokens, heads, axis->size, positions, k[3] != 0, values, y.at);
     step_settle(w, &y);

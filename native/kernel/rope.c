@@ -8,7 +8,8 @@
 void rope_frequencies(const struct rope *rope, float *frequencies)
 {
     for (size_t i = 0; i < rope->width / 2; i++) {
-        float f = 1.0f / f32_pow(rope->base, (float)(2 * i) / (float)rope->width);
+        float period = f32_pow(rope->base, (float)(2 * i) / (float)rope->width);
+        float f = 1.0f / (rope->scaling == ROPE_FACTORS ? rope->factors[i] * period : period);
 
         if (rope->scaling == ROPE_LINEAR) {
             f = f / rope->factor;
@@ -49,7 +50,7 @@ static void token(void *context, size_t t)
     size_t at = t * job->heads * job->dim;
 
     job->loops->rope_angles(job->rope->width / 2, job->position[t], job->frequency, job->inverse, sine, cosine);
-    if (job->rope->scaling == ROPE_YARN)
+    if (job->rope->scaling >= ROPE_YARN)
         for (size_t i = 0; i < job->rope->width / 2; i++) {
             sine[i] = sine[i] * job->rope->attention;
             cosine[i] = cosine[i] * job->rope->attention;

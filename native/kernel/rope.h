@@ -7,6 +7,8 @@
  *             ((1 - u) f_i) / factor + u f_i      each operation rounded to binary32, left to right
  *     yarn    u = (i - low_factor) / (high_factor - low_factor), held within 0 and 1: (f_i / factor) u + f_i (1 - u), rounded likewise;
  *             sin and cos are multiplied by `attention` (Peng, Quesnelle, Fan and Shippole, 2023)
+ *     factors 1 / (factors[i] pow(base, (float)(2i) / (float)width)); sin and cos are multiplied by `attention`. LongRoPE (Ding and others,
+ *             2024) has two lists of factors, for short and for long sequences: runtime/lua/nn.lua takes one
  * Dynamic scaling is another base: base (factor L / original - (factor - 1))^(width / (width - 2)), L the length of a row where that
  * is beyond the original (runtime/lua/nn.lua).
  * Angle of position p: p f_i in binary64 (exact), of which native/numerics/trig.h gives sin and cos.
@@ -24,14 +26,15 @@
 
 #define ROPE_WIDTH_MAX 1024
 
-enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN };
+enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_FACTORS };
 
 struct rope {
     size_t width; /* even, at most ROPE_WIDTH_MAX */
     float base;
     enum rope_scaling scaling;
     float factor, low_factor, high_factor, original_length; /* low, high: of llama3; of yarn the pairs between which it ramps */
-    float attention;                                        /* of yarn alone */
+    float attention;                                        /* of yarn and factors */
+    const float *factors;                                   /* of factors alone: [width/2], above 0; borrowed */
     bool interleaved;
 };
 

@@ -291,7 +291,10 @@ void self_test_full_attention(struct self_test *t, int variant)
 void self_test_full_rope(struct self_test *t, int scaling)
 {
     static const size_t widths[] = { 2, 6, 34, 64, 128 };
+    float factors[64];
 
+    for (int i = 0; i < 64; i++)
+        factors[i] = 1.0f + 0.3f * (float)i;
     for (size_t i = 0; i < COUNT(widths); i++) {
         struct rope rope = { .width = widths[i],
                              .base = 500000.0f,
@@ -301,6 +304,7 @@ void self_test_full_rope(struct self_test *t, int scaling)
                              .high_factor = 4.0f,
                              .original_length = 8192.0f,
                              .attention = 1.1f,
+                             .factors = factors,
                              .interleaved = i % 2 };
 
         rope_frequencies(&rope, t->out);

@@ -135,6 +135,11 @@ void self_test_run_attention(struct self_test *t, int variant)
 
 void self_test_run_rope(struct self_test *t, int scaling)
 {
+    float factors[16];
+
+    for (int i = 0; i < 16; i++)
+        factors[i] = 1.0f + 0.3f * (float)i;
+
     struct rope rope = { .width = 32,
                          .base = 10000.0f,
                          .scaling = (enum rope_scaling)scaling,
@@ -143,6 +148,7 @@ void self_test_run_rope(struct self_test *t, int scaling)
                          .high_factor = 4.0f,
                          .original_length = 64.0f,
                          .attention = 1.2f,
+                         .factors = factors,
                          .interleaved = scaling == ROPE_LINEAR };
 
     rope_frequencies(&rope, t->out);

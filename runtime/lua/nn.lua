@@ -29,8 +29,24 @@ local function yarn_range(s, base, d, original)
   return low, low == high and high + 0.001 or high
 end
 
--- config.json's rope_scaling -> kind (0 plain, 1 linear, 2 llama3, 3 yarn) and the numbers of the operator. d: rotated elements; length:
--- of a row, as traced.
+-- LongRoPE's factors (Ding and others, 2024): for sequences longer than the original length, or for the others; and what the rotated
+-- values are multiplied by.
+local function longrope(s, d, length, original)
+  local factors, name = s.short_factor, "short_factor"
+  if length > original then factors, name = s.long_factor, "long_factor" end
+  if type(factors) ~= "table" or #factors ~= d / 2 then raise("rope: %s holds one factor for each of %d pairs", name, d / 2) end
+  for i = 1, d / 2 do
+    local f = number(factors[i], 0, "rope: " .. name)
+    if f < 1e-6 or f > 1e6 then raise("rope: %s has %g as number %d", name, f, i) end
+  end
+  local factor = number(s.factor, nil, "rope: factor")
+  if not factor then raise("rope: longrope takes factor, or max_position_embeddings beside it") end
+  local given = number(s.attention_factor, nil, "rope: attention_factor")
+  return factors, given or factor <= 1 and 1 or M.sqrt(1 + M.log(factor) / M.log(original))
+end
+
+-- config.json's rope_scaling -> kind (0 plain, 1 linear, 2 llama3, 3 yarn, 4 factors), the numbers of the operator, and factors. d: rotated
+-- elements; length: of the longest sequence.
 local function scaling_of(s, base, d, length)
   if not s then return 0, { base, 1, 1, 1, 0 } end
   if type(s) ~= "table" then raise("rope: scaling is a table, as in config.json") end
@@ -42,8 +58,9 @@ local function scaling_of(s, base, d, length)
     return 2, { base, factor, number(s.low_freq_factor, 1, "rope: low_freq_factor"), number(s.high_freq_factor, 4, "rope: high_freq_factor"),
       number(s.original_max_position_embeddings, 8192, "rope: original_max_position_embeddings") }
   end
-  if kind ~= "dynamic" and kind ~= "yarn" then
-    R.hint("default, linear, dynamic, yarn and llama3 exist", "rope: no scaling %s", R.tostring(kind))
+  if kind == "su" then kind = "longrope" end -- as the first files of Phi-3 call it
+  if kind ~= "dynamic" and kind ~= "yarn" and kind ~= "longrope" then
+    R.hint("default, linear, dynamic, yarn, longrope and llama3 exist", "rope: no scaling %s", R.tostring(kind))
   end
   local original = number(s.original_max_position_embeddings, nil, "rope: original_max_position_embeddings")
   if not original or original < 1 or factor < 1 or d < 4 or base <= 1 then
@@ -53,7 +70,11 @@ local function scaling_of(s, base, d, length)
     local low, high = yarn_range(s, base, d, original)
     return 3, { base, factor, low, high, yarn_attention(s, factor) }
   end
-  if not length then raise("rope: dynamic scaling needs positions along time, or along one axis") end
+  if not length then raise("rope: %s scaling needs positions along time, or along one axis", kind) end
+  if kind == "longrope" then
+    local factors, size = longrope(s, d, length, original)
+    return 4, { base, 1, 1, 1, size }, factors
+  end
   local longer = M.max(length, original) / original
   return 0, { base * M.pow(factor * longer - (factor - 1), d / (d - 2)), 1, 1, 1, 0 }
 end
@@ -64,9 +85,11 @@ nn.rope = R.watch(function(x, position, axis, o)
   if p.dt ~= "i32" then raise("rope: positions are i32, got %s", p.dt) end
   if type(axis) ~= "string" or not r.n[axis] then R.shape_error(nil, "rope: no axis %s in %s", R.tostring(axis), R.show(r)) end
   local width = o.width == nil and 0 or R.integer(o.width, "rope: width", 2)
-  local kind, numbers = scaling_of(o.scaling, number(o.base, 10000, "rope: base"), width == 0 and r.n[axis] or width,
-    p.n.time or #p.axes == 1 and p.n[p.axes[1]] or nil)
-  return (node("rope", { r, p, axes = { axis, 0 }, numbers = numbers, integers = { width, o.interleaved and 1 or 0, kind, 0 } }, r.grad))
+  local kind, numbers, factors = scaling_of(o.scaling, number(o.base, 10000, "rope: base"), width == 0 and r.n[axis] or width,
+    p.n.time and R.current.length or p.n.time or #p.axes == 1 and p.n[p.axes[1]] or nil)
+  local _, divided
+  if factors then _, divided = node("table", { axes = { "pair", #factors }, numbers = factors, type = "f32" }) end
+  return (node("rope", { r, p, divided, axes = { axis, 0 }, numbers = numbers, integers = { width, o.interleaved and 1 or 0, kind, 0 } }, r.grad))
 end)
 
 nn.attention = R.watch(function(q, k, v, over, feature, o)

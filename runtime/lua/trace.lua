@@ -96,13 +96,18 @@ local model_inputs = {
 local model_outputs = { text = "row time vocab", images = "row class", series = "row horizon quantile" }
 local rows_alike = { row = { why = "a model treats rows alike" } }
 
--- Files that stretch positions often leave it to max_position_embeddings to say from which length.
+-- Files that stretch positions often leave it to max_position_embeddings to say from which length, or, of longrope, how far.
 local function stretched(config)
   for _, name in ipairs { "rope_scaling", "rope_parameters" } do
     local s = config[name]
     local kind = type(s) == "table" and (s.rope_type or s.type)
     if (kind == "dynamic" or kind == "yarn") and s.original_max_position_embeddings == nil then
       s.original_max_position_embeddings = config.max_position_embeddings
+    end
+    if kind == "longrope" or kind == "su" then
+      local original = config.original_max_position_embeddings or s.original_max_position_embeddings or config.max_position_embeddings
+      s.original_max_position_embeddings = original
+      if s.factor == nil and original and config.max_position_embeddings then s.factor = config.max_position_embeddings / original end
     end
   end
 end
@@ -155,7 +160,7 @@ function verbs.model(request)
   local c = read_config(out, args.config or {}, meta)
   local sizes = R.copy(c.axes)
   for a, n in R.pairs(args.sizes) do sizes[a] = n end
-  local t = { forbid = rows_alike, sizes = c.axes, training = args.training, packed = out.data == "text" }
+  local t = { forbid = rows_alike, sizes = c.axes, length = args.length, training = args.training, packed = out.data == "text" }
   R.begin(t)
   local read = {}
   local b = inputs("b", "", model_inputs[out.data], sizes, read)

@@ -78,6 +78,7 @@ bool script_trace_model(const struct script_bundle *bundle, const struct script_
     put_size(sizes, "time", r->time);
     put(args, "config", r->config);
     json_object_set_new(args, "sizes", sizes);
+    put_size(args, "length", r->length);
     json_object_set_new(args, "train_all", json_boolean(r->train_all || !r->rank));
     json_object_set_new(args, "training", json_boolean(r->training));
     if (r->rank > 0) {

@@ -72,6 +72,7 @@ json_t *script_describe(const struct script_bundle *bundle, const struct script_
 struct script_model_request {
     json_t *config;             /* config.json, borrowed */
     int64_t rows, time;         /* of `row` and `time`; images and series: see `sizes` */
+    int64_t length;             /* of the longest sequence: scalings of positions that depend on it take it (nn.rope); 0: time */
     json_t *sizes;              /* further axes of the input ("channel", "height", "width"); NULL: none; borrowed */
     int64_t rank;               /* LoRA rank; 0: no adapters */
     double scale;               /* what the product of the adapter is multiplied by: alpha / rank */

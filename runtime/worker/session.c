@@ -138,6 +138,7 @@ static bool trace_model(struct session *s, int64_t rows, int64_t time, bool trai
         .config = (json_t *)(uintptr_t)model_config(s->model),
         .rows = rows,
         .time = time,
+        .length = s->rules.context,
         .rank = rank,
         .scale = lora ? (double)json_integer_value(json_object_get(adapter, "alpha")) / (double)rank : 0,
         .train_all = !lora,

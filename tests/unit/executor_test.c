@@ -218,6 +218,10 @@ static void test_layers(void **state)
                : i == 1 ? "rope llama3"
                         : "rope yarn",
                FULL(OPERATOR_ROPE, "dim", ((struct extra){ scaled[i], 5, INTEGERS(0, 0, ROPE_LINEAR + i, 0) }), q, position));
+    static const double factor[2] = { 1.5, 4 };
+    output("rope by factors",
+           FULL(OPERATOR_ROPE, "dim", ((struct extra){ NUMBERS(10000, 1, 1, 1, 1.25), INTEGERS(0, 1, ROPE_FACTORS, 0) }), q,
+                position, factors_of_pairs(factor, 2)));
     output("rmsnorm", rmsnorm(q, w, "dim"));
     const uint32_t b = input("b", "dim=4"), in[3] = { k, w, b };
     for (int64_t i = 0; i < 3; i++) {

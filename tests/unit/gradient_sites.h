@@ -245,12 +245,15 @@ static bool turned(enum operator_code op, unsigned way, struct site *s)
     } cases[] = {
         { { 10000, 0, 0, 0, 0 }, { 0, 0, ROPE_NONE, 0 } },    { { 10000, 0, 0, 0, 0 }, { 4, 1, ROPE_NONE, 1 } },
         { { 10000, 4, 0, 0, 0 }, { 0, 0, ROPE_LINEAR, 0 } },  { { 10000, 8, 1, 4, 64 }, { 0, 0, ROPE_LLAMA3, 1 } },
-        { { 10000, 4, 1, 3, 1.25 }, { 0, 1, ROPE_YARN, 0 } },
+        { { 10000, 4, 1, 3, 1.25 }, { 0, 1, ROPE_YARN, 0 } }, { { 10000, 1, 1, 1, 1.25 }, { 0, 0, ROPE_FACTORS, 0 } },
     };
+    static const double factors[4] = { 1, 1.5, 3, 7 };
     if (way == sizeof cases / sizeof *cases)
         return false;
     const uint32_t x = in("x", "row=2 time=3 dim=8 head=2"), position = whole("position", "row=2 time=3");
-    *s = of(full(op, (uint32_t[]){ x, position }, 2, (struct graph_word[]){ { "dim", 0 } }, 1,
+    const bool scaled = cases[way].integers[2] == ROPE_FACTORS;
+    const uint32_t inputs[3] = { x, position, scaled ? factors_of_pairs(factors, 4) : GRAPH_NONE };
+    *s = of(full(op, inputs, scaled ? 3 : 2, (struct graph_word[]){ { "dim", 0 } }, 1,
                  (struct extra){ cases[way].numbers, 5, cases[way].integers, 4 }),
             x, GRAPH_NONE, GRAPH_NONE);
     return true;

@@ -142,6 +142,20 @@ static inline uint32_t rope(uint32_t x, uint32_t position, int64_t width, int64_
                 position);
 }
 
+static inline uint32_t factors_of_pairs(const double *values, size_t count)
+{
+    uint32_t node;
+    return checked(graph_add(g,
+                             &(struct graph_request){ .op = OPERATOR_TABLE,
+                                                      .type = TENSOR_F32,
+                                                      .axes = (struct graph_word[]){ { "pair", count } },
+                                                      .axes_count = 1,
+                                                      .numbers = values,
+                                                      .numbers_count = count },
+                             &node, &err),
+                   &node);
+}
+
 static inline uint32_t rmsnorm(uint32_t x, uint32_t w, const char *axis)
 {
     return FULL(OPERATOR_RMSNORM, axis, ((struct extra){ NUMBERS(1e-5, 0) }), x, w);

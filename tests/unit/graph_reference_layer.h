@@ -35,14 +35,19 @@ static inline double ref_rope(struct reference *r, const struct graph_node *n, c
     const struct graph_axis axis = *graph_axes(r->g, n);
     const uint32_t *in = graph_inputs(r->g, n);
     const int64_t *k = graph_integers(r->g, n);
-    const double *v = graph_numbers(r->g, n), size = k[2] == ROPE_YARN ? v[4] : 1;
+    const double *v = graph_numbers(r->g, n), size = k[2] >= ROPE_YARN ? v[4] : 1;
     const uint64_t width = k[0] ? (uint64_t)k[0] : axis.size, i = index[axis.name];
     if (i >= width)
         return reference_at(r, in[0], index);
     REF_COPY(at, index);
     const uint64_t pair = k[1] ? i / 2 : i % (width / 2), first = k[1] ? i % 2 == 0 : i < width / 2;
     at[axis.name] = k[1] ? i ^ 1 : (i + width / 2) % width;
-    const double angle = reference_at(r, in[1], index) * ref_frequency(v, k[2], pair, width);
+    double angle = reference_at(r, in[1], index) * ref_frequency(v, k[2], pair, width);
+    if (k[2] == ROPE_FACTORS) {
+        REF_COPY(of_pair, index);
+        of_pair[r->g->nodes[in[2]].axis[0].name] = pair;
+        angle /= reference_at(r, in[2], of_pair);
+    }
     const double x = reference_at(r, in[0], index), y = reference_at(r, in[0], at), s = k[3] ? -sin(angle) : sin(angle);
     return size * (first ? x * cos(angle) - y * s : x * cos(angle) + y * s);
 }

@@ -13,6 +13,7 @@
 #include "native/graph/backward.h"
 #include "native/graph/execute.h"
 #include "runtime/script/host.h"
+#include "runtime/worker/step.h"
 #include "tests/fixture/fixture.h"
 
 enum { RANK = 2 };
@@ -86,7 +87,7 @@ static const char *result_name(const json_t *c)
     return json_object_get(c, "series") ? "forecast" : "logits";
 }
 
-static void trace(struct run *r, const json_t *c, int64_t rank)
+static void trace(struct run *r, const json_t *c, int64_t rank, int64_t length, int64_t tokens)
 {
     struct script_set set;
     struct error err = { 0 };
@@ -95,7 +96,10 @@ static void trace(struct run *r, const json_t *c, int64_t rank)
     struct script_model_request request = {
         .config = json_object_get(c, "config"),
         .rows = 1,
-        .time = time ? json_integer_value(time) : (int64_t)json_array_size(json_object_get(c, "ids")),
+        .time = tokens ? tokens
+                : time ? json_integer_value(time)
+                       : (int64_t)json_array_size(json_object_get(c, "ids")),
+        .length = length,
         .sizes = sizes,
         .rank = rank,
         .scale = SCALE,
@@ -136,14 +140,9 @@ static void add_gradients(struct run *r, const json_t *c)
     }
 }
 
-static void run_model(struct run *r, const json_t *c, int64_t rank)
+/* Memory for all that is bound and given out, and what is bound. */
+static void bind_all(struct run *r, const json_t *c)
 {
-    static const struct executor_random random;
-    struct error err = { 0 };
-
-    *r = (struct run){ .name = json_string_value(json_object_get(c, "name")) };
-    trace(r, c, rank);
-    add_gradients(r, c);
     r->inputs = calloc(r->g->bound_count + 1, sizeof *r->inputs);
     r->outputs = calloc(r->g->output_count + 1, sizeof *r->outputs);
     for (uint32_t i = 0; i < r->g->bound_count; i++) {
@@ -160,6 +159,17 @@ static void run_model(struct run *r, const json_t *c, int64_t rank)
     }
     for (uint32_t i = 0; i < r->g->output_count; i++)
         r->outputs[i] = calloc(r->g->nodes[r->g->outputs[i].node].values + 16, 4);
+}
+
+static void run_model(struct run *r, const json_t *c, int64_t rank)
+{
+    static const struct executor_random random;
+    struct error err = { 0 };
+
+    *r = (struct run){ .name = json_string_value(json_object_get(c, "name")) };
+    trace(r, c, rank, 0, 0);
+    add_gradients(r, c);
+    bind_all(r, c);
 
     struct executor *ex = executor_new(r->g, &(struct executor_options){ 0 }, &err);
 
@@ -323,12 +333,116 @@ static void adapters_get_the_gradient_of_their_weights(void **state)
     }
 }
 
+/* ---- token by token ---- */
+
+enum { LONGEST = 70 }; /* beyond a page of the cache */
+
+/* A pass over `time` tokens of a sequence of `length` in all; kept: over tokens that go on with a sequence. */
+struct part {
+    struct run run;
+    struct executor *executor;
+    int64_t time, vocab;
+};
+
+static void part_new(struct part *p, const json_t *c, int64_t time, int64_t length, struct cache **kept)
+{
+    struct error err = { 0 };
+    struct graph *g;
+
+    *p = (struct part){ .run.name = json_string_value(json_object_get(c, "name")), .time = time };
+    trace(&p->run, c, 0, length, time);
+    FIXTURE_OK((g = step_sampling_graph(&p->run.trace, &err)) != NULL, &err);
+    p->run.g = g;
+    bind_all(&p->run, c);
+    p->vocab = (int64_t)(g->nodes[g->outputs[0].node].values / (uint64_t)time);
+    if (kept && !*kept)
+        FIXTURE_OK((*kept = cache_new(g, "time", &err)) != NULL, &err);
+    p->executor = executor_new(g, &(struct executor_options){ .cache = kept ? *kept : NULL }, &err);
+    FIXTURE_OK(p->executor != NULL, &err);
+}
+
+static void part_free(struct part *p)
+{
+    struct graph *g = p->run.g;
+
+    executor_free(p->executor);
+    run_free(&p->run);
+    graph_free(g);
+}
+
+/* Tokens first .. first + count - 1, behind them padding; their logits. */
+static const float *part_run(struct part *p, int64_t first, uint32_t count, struct cache_sequence *sequence)
+{
+    const struct graph *g = p->run.g;
+    struct error err = { 0 };
+
+    for (uint32_t i = 0; i < g->bound_count; i++) {
+        const char *name = graph_text(g, g->nodes[g->bound[i]].name);
+        int32_t *to = p->run.inputs[i];
+
+        for (int64_t t = 0; t < p->time; t++)
+            if (!strcmp(name, "ids"))
+                to[t] = t < count ? (int32_t)((first + t) * (first + t) * 5 + first + t) % 16 : 3;
+            else if (!strcmp(name, "position"))
+                to[t] = (int32_t)(t < count ? first + t : 0);
+    }
+    if (sequence)
+        FIXTURE_OK(executor_continue(p->executor, &(struct cache_step){ &sequence, &count, 1 }, &err), &err);
+    FIXTURE_OK(executor_run(p->executor, (const void *const *)p->run.inputs, p->run.outputs, NULL, &err), &err);
+    return p->run.outputs[0];
+}
+
+/* The first five at once, in a row with room for eight, the others one by one. */
+static void decode(const json_t *c, int64_t length)
+{
+    struct part whole, ahead, one;
+    struct cache *cache = NULL;
+    struct cache_sequence *sequence;
+
+    part_new(&whole, c, length, length, NULL);
+    part_new(&ahead, c, 8, length, &cache);
+    part_new(&one, c, 1, length, &cache);
+    sequence = cache_sequence_new(cache);
+
+    const float *want = part_run(&whole, 0, (uint32_t)length, NULL), *have = part_run(&ahead, 0, 5, sequence);
+    const size_t row = (size_t)whole.vocab * sizeof *want;
+
+    if (memcmp(want, have, 5 * row) != 0)
+        fail_msg("%s: the first tokens by themselves give other bits than the whole", whole.run.name);
+    for (int64_t t = 5; t < length; t++) {
+        have = part_run(&one, t, 1, sequence);
+        if (memcmp(want + t * whole.vocab, have, row) != 0)
+            fail_msg("%s: token %d by itself gives other bits than the whole", whole.run.name, (int)t);
+    }
+    cache_sequence_free(sequence);
+    part_free(&one);
+    part_free(&ahead);
+    cache_free(cache);
+    part_free(&whole);
+}
+
+static void tokens_one_by_one_have_the_bits_of_the_whole(void **state)
+{
+    size_t index;
+    json_t *c;
+    (void)state;
+
+    json_array_foreach(golden, index, c)
+    {
+        const json_t *config = json_object_get(c, "config"), *places = json_object_get(config, "n_positions");
+
+        if (json_object_get(c, "ids"))
+            decode(c, places && json_integer_value(places) < LONGEST ? json_integer_value(places) : LONGEST);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_transformers),
         cmocka_unit_test(gradients_are_those_of_transformers),
         cmocka_unit_test(adapters_get_the_gradient_of_their_weights),
+        cmocka_unit_test(tokens_one_by_one_have_the_bits_of_the_whole),
     };
     int failed;
 

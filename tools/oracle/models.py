@@ -99,6 +99,9 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=100.0, factor=8.0, low_freq_factor=
 YARN = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16)
 
 
+LONGROPE = dict(rope_type="longrope", rope_theta=100.0, short_factor=[1.0, 1.1, 1.5, 2.0], long_factor=[1.0, 2.5, 5.0, 9.0])
+
+
 def plain(theta=100.0):
     return dict(rope_type="default", rope_theta=theta)
 
@@ -115,6 +118,8 @@ def text_cases():
     yield case("llama, linear frequencies", "llama", T.LlamaForCausalLM, T.LlamaConfig, flat=True,
                rope_parameters=dict(rope_type="linear", rope_theta=100.0, factor=3.0))
     yield case("llama, YaRN", "llama", T.LlamaForCausalLM, T.LlamaConfig, head_dim=8, rope_parameters=YARN)
+    yield case("llama, dynamic frequencies", "llama", T.LlamaForCausalLM, T.LlamaConfig, head_dim=8, max_position_embeddings=4,
+               rope_parameters=dict(rope_type="dynamic", rope_theta=100.0, factor=2.0))
     yield case("smollm3", "llama", T.SmolLM3ForCausalLM, T.SmolLM3Config, num_hidden_layers=4, no_rope_layer_interval=2,
                tie_word_embeddings=True, rope_parameters=plain())
     yield case("mistral", "llama", T.MistralForCausalLM, T.MistralConfig, sliding_window=3, head_dim=8, rope_parameters=plain())
@@ -128,6 +133,9 @@ def text_cases():
     yield case("gemma 3", "gemma", T.Gemma3ForCausalLM, T.Gemma3TextConfig, head_dim=8, query_pre_attn_scalar=6, sliding_window=3,
                layer_types=["sliding_attention", "full_attention"], rope_parameters=both)
     yield case("phi3", "phi3", T.Phi3ForCausalLM, T.Phi3Config, rope_parameters=plain(), original_max_position_embeddings=64)
+    for name, original in (("phi3, LongRoPE, short", 32), ("phi3, LongRoPE, long", 4)):
+        yield case(name, "phi3", T.Phi3ForCausalLM, T.Phi3Config, num_attention_heads=2, num_key_value_heads=1, rope_parameters=dict(LONGROPE),
+                   original_max_position_embeddings=original)
     yield case("olmo2", "olmo2", T.Olmo2ForCausalLM, T.Olmo2Config, rope_parameters=plain())
     yield case("gpt2", "gpt2", T.GPT2LMHeadModel, T.GPT2Config)
     yield case("qwen3 moe", "moe", T.Qwen3MoeForCausalLM, T.Qwen3MoeConfig, head_dim=8, num_experts=4, num_experts_per_tok=2,
