@@ -14,10 +14,28 @@
 
 enum { ROUNDS = 2, TRAINERS = 7 };
 
+/* The length up to which positions are as in pre-training, where the configuration stretches them by how long a sequence is; else 0. */
+static int64_t unstretched(const json_t *config)
+{
+    const json_t *scaling = json_object_get(config, "rope_scaling"), *own;
+    const char *kind;
+
+    if (!json_is_object(scaling))
+        scaling = json_object_get(config, "rope_parameters");
+    kind = json_string_value(json_object_get(scaling, "rope_type"));
+    kind = kind ? kind : json_string_value(json_object_get(scaling, "type"));
+    if (!kind || (strcmp(kind, "dynamic") != 0 && strcmp(kind, "longrope") != 0 && strcmp(kind, "su") != 0))
+        return 0;
+    own = json_object_get(config, "original_max_position_embeddings");
+    return json_integer_value(own ? own : json_object_get(scaling, "original_max_position_embeddings"));
+}
+
 int64_t bench_context(const json_t *config, int64_t most)
 {
-    int64_t own = json_integer_value(json_object_get(config, "max_position_embeddings"));
+    const int64_t own = json_integer_value(json_object_get(config, "max_position_embeddings")), plain = unstretched(config);
 
+    if (plain >= 8 && plain < most)
+        most = plain;
     return own >= 8 && own < most ? own : most;
 }
 

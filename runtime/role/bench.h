@@ -29,7 +29,8 @@ size_t bench_trainers(const char *kind);
  * has no part in training). */
 json_t *bench_draft(const struct bench_part *part, struct error *err);
 
-/* The model's longest sequence by its configuration, at most `most`. */
+/* The model's longest sequence by its configuration, at most `most`; where positions are stretched by the length of a sequence (rope scaling
+ * dynamic or longrope) the longest that is not. */
 int64_t bench_context(const json_t *config, int64_t most);
 
 /* The folder of the model that ships: models/pocket beside the scripts. */

@@ -56,6 +56,8 @@ local models = {
   { "llama", plus { head_dim = 8, rope_parameters = { rope_theta = 100, rope_type = "yarn", factor = 4, original_max_position_embeddings = 64,
                                                       beta_fast = 4, beta_slow = 2, truncate = false, attention_factor = 1.5 } } },
   { "qwen3", llama },
+  { "phi3", plus { head_dim = 8, rope_scaling = { type = "longrope", factor = 4, original_max_position_embeddings = 4,
+                                                  short_factor = { 1, 1, 1, 1 }, long_factor = { 1, 1.5, 3, 5 } } } },
   { "llama", plus { model_type = "smollm3", no_rope_layers = { 1, 0 }, mlp_bias = true } },
   { "qwen2", plus { use_sliding_window = true, sliding_window = 2, max_window_layers = 1 } },
   { "phi3", plus { partial_rotary_factor = 0.5, sliding_window = 3 } }, { "olmo2", llama },
