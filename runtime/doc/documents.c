@@ -176,6 +176,7 @@ static const struct schema_field record_fields[] = {
     FIELD("correct", INTEGER),
     FIELD("convicted", LIST, .item = &any),
     FIELD("barred", LIST, .item = &a_did),
+    FIELD("disputes", LIST, .item = &any),
     FIELD("settled", LIST, .item = &any),
 };
 
@@ -184,6 +185,19 @@ static const struct schema_field challenge_fields[] = {
     OF_ROUND,
     FIELD("contribution", CID),
     FIELD("index", INTEGER, .most = 1 << 24),
+};
+
+static const struct schema_field opening_fields[] = {
+    SIGNED, OF_ROUND, FIELD("contribution", CID), FIELD("index", INTEGER, .most = 1 << 24), FIELD("trace", CID),
+};
+
+static const struct schema_field pick_fields[] = {
+    SIGNED,
+    OF_ROUND,
+    FIELD("contribution", CID),
+    FIELD("index", INTEGER, .most = 1 << 24),
+    FIELD("trace", CID),
+    FIELD("evidence", CID),
 };
 
 static const struct schema_field equivocation_fields[] = {
@@ -209,6 +223,8 @@ static const struct {
     [DOCUMENT_CERTIFICATE] = { .name = "certificate", .schema = SCHEMA(certificate_fields), .bare = true },
     [DOCUMENT_RECORD] = { .name = "record", .schema = SCHEMA(record_fields), .bare = true },
     [DOCUMENT_CHALLENGE] = { .name = "challenge", .schema = SCHEMA(challenge_fields) },
+    [DOCUMENT_OPENING] = { .name = "opening", .schema = SCHEMA(opening_fields) },
+    [DOCUMENT_PICK] = { .name = "pick", .schema = SCHEMA(pick_fields) },
     [DOCUMENT_EQUIVOCATION] = { .name = "equivocation", .schema = SCHEMA(equivocation_fields) },
 };
 

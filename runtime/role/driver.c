@@ -252,6 +252,8 @@ static bool perform(struct driver *d, const struct action *action, struct error 
         break;
     case ACTION_CHECK:
     case ACTION_REPLAY:
+    case ACTION_JUDGE:
+    case ACTION_MOVE:
     case ACTION_COMPUTE:
     case ACTION_TRAIN:
         driver_job_start(d, action->kind, body);
@@ -365,8 +367,8 @@ static void ticked(uv_timer_t *timer)
 
 bool driver_take_up(struct driver *d, struct error *err)
 {
-    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE, DOCUMENT_LEAVE,
-                                                DOCUMENT_EQUIVOCATION };
+    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE, DOCUMENT_OPENING,
+                                                DOCUMENT_PICK,         DOCUMENT_LEAVE,     DOCUMENT_EQUIVOCATION };
     json_t *documents = json_array(), *body = json_pack("{s:o}", "documents", documents);
     bool ok = true;
 

@@ -62,12 +62,13 @@ static void job_failed(struct driver_job *j, const struct error *err)
     node_tell(j->driver->node, "job_failed",
               json_pack("{s:s, s:s, s:I}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text), "round",
                         (json_int_t)j->round));
-    if (own_fault || (err->code == ERROR_MISSING && j->kind != ACTION_CHECK)) {
+    if (own_fault || (err->code == ERROR_MISSING && j->kind != ACTION_CHECK && j->kind != ACTION_JUDGE)) {
         job_retry(j);
         return;
     }
     switch (j->kind) {
     case ACTION_CHECK:
+    case ACTION_JUDGE:
         job_answer(j, EVENT_CHECKED, json_pack("{s:O, s:s}", "cid", json_object_get(j->body, "cid"), "code", code));
         break;
     case ACTION_COMPUTE:
@@ -90,6 +91,7 @@ static void job_done(void *context, const struct worker_answer *answer)
     }
     switch (j->kind) {
     case ACTION_CHECK:
+    case ACTION_JUDGE:
         job_answer(
             j, EVENT_CHECKED,
             json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "code", json_object_get(answer->result, "code")));
@@ -98,6 +100,14 @@ static void job_done(void *context, const struct worker_answer *answer)
         job_answer(
             j, EVENT_REPLAYED,
             json_pack("{s:O, s:O}", "cid", json_object_get(j->body, "cid"), "index", json_object_get(answer->result, "index")));
+        break;
+    case ACTION_MOVE:
+        node_tell(j->driver->node, "dispute",
+                  json_pack("{s:I, s:O, s:O, s:O}", "round", j->round, "move", json_object_get(j->body, "move"), "leaf",
+                            json_object_get(j->body, "index"), "made", answer->result));
+        job_answer(
+            j, EVENT_MOVED,
+            json_pack("{s:O, s:O}", "key", json_object_get(j->body, "key"), "object", json_object_get(answer->result, "object")));
         break;
     case ACTION_COMPUTE:
         job_answer(
@@ -192,10 +202,10 @@ static bool need_payloads(struct driver *d, struct needs *n, json_t *request, js
     return need(n, document_text(request, "from"), err) || error_at(err, "from");
 }
 
-/* The contribution that a replay is about; the machine knows it by its CID, this node keeps the document. */
-static json_t *contribution_of(struct driver_job *j, struct error *err)
+/* The contribution that a replay or a dispute is about; the machine knows it by its CID, this node keeps the document. */
+static json_t *contribution_of(struct driver_job *j, const char *name, struct error *err)
 {
-    const char *cid = document_text(j->body, "cid");
+    const char *cid = document_text(j->body, name);
     struct buffer bytes = { 0 };
     struct document document = { 0 };
     struct hash id;
@@ -207,6 +217,28 @@ static json_t *contribution_of(struct driver_job *j, struct error *err)
     document_free(&document);
     buffer_free(&bytes);
     return json;
+}
+
+/* A move of a dispute, to be judged or to be made. What only others say is fetched within limits. */
+static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error *err)
+{
+    const bool judges = j->kind == ACTION_JUDGE;
+    const char *const objects[] = { "trace", "evidence" };
+    json_t *shards = json_array(), *document = contribution_of(j, "contribution", err), *job = NULL;
+    bool ok = document && need_context(j->driver, n, json_object_get(j->body, "context"), shards, err) &&
+              (!judges || need_within(n, document_text(document, "step_log"), COURSE_LOG_LIMIT, err));
+
+    for (size_t i = 0; ok && i < 2; i++)
+        if (document_text(j->body, objects[i]))
+            ok = need_within(n, document_text(j->body, objects[i]), COURSE_DISPUTE_LIMIT, err);
+    if (ok)
+        job = json_pack("{s:s, s:O, s:O, s:O, s:O, s:O, s:O?, s:O?}", "job", judges ? "judge" : "move", "move",
+                        json_object_get(j->body, "move"), "context", json_object_get(j->body, "context"), "shards", shards,
+                        "document", document, "index", json_object_get(j->body, "index"), "trace",
+                        json_object_get(j->body, "trace"), "evidence", json_object_get(j->body, "evidence"));
+    json_decref(shards);
+    json_decref(document);
+    return job;
 }
 
 /* The worker's job and the objects it reads. */
@@ -224,12 +256,15 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
         break;
     case ACTION_REPLAY:
         extra = json_array();
-        replayed = contribution_of(j, err);
+        replayed = contribution_of(j, "cid", err);
         if (replayed && need_context(d, n, context, extra, err) && need(n, document_text(replayed, "step_log"), err))
             job = json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "document", replayed, "context", context, "shards", extra);
         json_decref(extra);
         json_decref(replayed);
         break;
+    case ACTION_JUDGE:
+    case ACTION_MOVE:
+        return dispute_make(j, n, err);
     case ACTION_TRAIN:
         extra = json_array();
         if (need_context(d, n, context, extra, err))
@@ -247,9 +282,15 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
     return job;
 }
 
+/* What takes long and holds up no vote: done niced, by the members that have a second worker for it. */
+static bool is_patient(enum action_kind kind)
+{
+    return kind == ACTION_REPLAY || kind == ACTION_JUDGE || kind == ACTION_MOVE;
+}
+
 static void job_go(struct driver_job *j, json_t *job)
 {
-    j->worker = j->kind == ACTION_REPLAY ? j->driver->replay : j->driver->main;
+    j->worker = is_patient(j->kind) && j->driver->replay ? j->driver->replay : j->driver->main;
     j->id = worker_submit(j->worker, json_incref(job), NULL, 0, job_progress, job_done, j);
 }
 
@@ -264,15 +305,12 @@ static void job_fetched(void *context, const struct error *fault)
         job_begin(j);
 }
 
-/* A fold belongs to the last round that it folds. */
+/* The round that asked for it; a check, a replay or a move is of the round that its context is of. */
 static int64_t job_round(const json_t *body)
 {
-    const json_t *request = json_object_get(body, "request"), *rounds = json_object_get(request, "rounds");
-    const json_t *of = request ? request : json_object_get(body, "context");
+    const json_t *round = json_object_get(body, "round");
 
-    if (json_array_size(rounds))
-        of = json_array_get(rounds, json_array_size(rounds) - 1);
-    return json_integer_value(json_object_get(of, "round"));
+    return json_integer_value(round ? round : json_object_get(json_object_get(body, "context"), "round"));
 }
 
 /* Fetches what is missing, then hands the job to its worker. */
@@ -288,8 +326,8 @@ static void job_begin(struct driver_job *j)
     else if (n.count == 0 || fetch_complete(d->node, n.list, n.count, COURSE_OBJECT_LIMIT))
         job_go(j, job);
     else
-        j->fetch = fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT, j->kind == ACTION_CHECK ? CHECK_MS : DATA_MS,
-                               job_fetched, j);
+        j->fetch = fetch_start(d->node, n.list, n.count, COURSE_OBJECT_LIMIT,
+                               j->kind == ACTION_CHECK || j->kind == ACTION_JUDGE ? CHECK_MS : DATA_MS, job_fetched, j);
     json_decref(job);
     free(n.list);
 }
@@ -318,7 +356,7 @@ void driver_jobs_cancel(struct driver *d, int64_t round)
 {
     for (struct driver_job *j = d->jobs, *next; j; j = next) {
         next = j->next;
-        if (j->round <= round && j->kind != ACTION_REPLAY)
+        if (j->round <= round && !is_patient(j->kind))
             job_cancel(j);
     }
 }

@@ -16,7 +16,7 @@ struct delivery {
     struct driver *driver;
     char did[DID_TEXT];
     char *endpoint;
-    json_t *contributions; /* CIDs to acknowledge; empty: nothing is pushed */
+    json_t *documents;     /* CIDs to acknowledge; empty: nothing is pushed */
     json_t *missing;       /* blocks still to push */
     json_t *pushed;        /* CID -> true: no block is pushed twice, whatever the other side says */
     struct delivery *next; /* in driver->deliveries */
@@ -32,7 +32,7 @@ static void delivery_free(struct delivery *v)
             break;
         }
     free(v->endpoint);
-    json_decref(v->contributions);
+    json_decref(v->documents);
     json_decref(v->missing);
     json_decref(v->pushed);
     free(v);
@@ -87,7 +87,7 @@ static bool take_missing(struct delivery *v, struct http_answer *answer)
     }
     peer_list_note(v->driver->node->peers, v->did, PEER_GOOD, uv_now(&v->driver->node->loop));
     value = json_read((const char *)answer->body.bytes, answer->body.size, HTTP_ANSWER_LIMIT, &err);
-    if (json_array_size(v->contributions)) /* only then is anything pushed */
+    if (json_array_size(v->documents)) /* only then is anything pushed */
         json_array_extend(v->missing, json_object_get(value, "missing"));
     json_decref(value);
     return json_array_size(v->missing) <= MISSING_MOST;
@@ -103,7 +103,7 @@ static void pushed(void *context, struct http_answer *answer)
         delivery_free(v);
 }
 
-/* Pushes the next block; after the last the contributions are acknowledged. */
+/* Pushes the next block; after the last the documents are acknowledged. */
 static void deliver_next(struct delivery *v)
 {
     struct driver *d = v->driver;
@@ -111,7 +111,7 @@ static void deliver_next(struct delivery *v)
     json_t *each;
 
     if (count == 0) {
-        json_array_foreach(v->contributions, index, each)
+        json_array_foreach(v->documents, index, each)
         {
             driver_feed(d, EVENT_ACKNOWLEDGED, json_pack("{s:O, s:s}", "cid", each, "did", v->did));
         }
@@ -139,8 +139,8 @@ static void deliver_next(struct delivery *v)
     buffer_free(&bytes);
 }
 
-/* CIDs of the contributions that this node made itself. */
-static json_t *own_contributions(struct driver *d, const json_t *message)
+/* CIDs of the documents with blocks that this node made itself: a trainer's contributions and openings. Members fetch from each other. */
+static json_t *own_with_blocks(struct driver *d, const json_t *message)
 {
     json_t *list = json_array(), *envelope;
     size_t index;
@@ -151,7 +151,8 @@ static json_t *own_contributions(struct driver *d, const json_t *message)
         struct document document = { 0 };
         struct error err = { 0 };
 
-        if (!d->is_member && document_read_as(DOCUMENT_CONTRIBUTION, text, strlen(text), &document, &err))
+        if (!d->is_member && document_read(text, strlen(text), &document, &err) &&
+            (document.type == DOCUMENT_CONTRIBUTION || document.type == DOCUMENT_OPENING))
             json_array_append_new(list, json_string(cid_text(document.id, cid)));
         document_free(&document);
         free(text);
@@ -167,20 +168,18 @@ static bool may_send(const struct driver *d, const char *did, bool pushes)
 
     for (const struct delivery *v = d->deliveries; v; v = v->next)
         if (strcmp(v->did, did) == 0) {
-            if (pushes && json_array_size(v->contributions))
+            if (pushes && json_array_size(v->documents))
                 return false;
             count++;
         }
     return count < most;
 }
 
-static void send_to(struct driver *d, const char *did, const char *endpoint, const char *text, json_t *contributions)
+static void send_to(struct driver *d, const char *did, const char *endpoint, const char *text, json_t *blocks)
 {
     struct delivery *v = calloc(1, sizeof *v);
 
-    *v = (struct delivery){
-        .driver = d, .contributions = json_incref(contributions), .missing = json_array(), .pushed = json_object()
-    };
+    *v = (struct delivery){ .driver = d, .documents = json_incref(blocks), .missing = json_array(), .pushed = json_object() };
     snprintf(v->did, sizeof v->did, "%s", did);
     v->endpoint = strdup(endpoint);
     v->next = d->deliveries;
@@ -191,7 +190,7 @@ static void send_to(struct driver *d, const char *did, const char *endpoint, con
 void driver_send(struct driver *d, const json_t *body)
 {
     const json_t *message = json_object_get(body, "message");
-    json_t *to = json_object_get(body, "to"), *each, *contributions = own_contributions(d, message);
+    json_t *to = json_object_get(body, "to"), *each, *blocks = own_with_blocks(d, message);
     char *text = json_dumps(message, JSON_COMPACT);
     size_t index;
 
@@ -199,10 +198,10 @@ void driver_send(struct driver *d, const json_t *body)
     {
         const char *did = json_string_value(each), *endpoint = course_endpoint(d->course, did);
 
-        if (endpoint && strcmp(did, d->node->did) != 0 && may_send(d, did, json_array_size(contributions) > 0))
-            send_to(d, did, endpoint, text, contributions);
+        if (endpoint && strcmp(did, d->node->did) != 0 && may_send(d, did, json_array_size(blocks) > 0))
+            send_to(d, did, endpoint, text, blocks);
     }
-    json_decref(contributions);
+    json_decref(blocks);
     free(text);
 }
 

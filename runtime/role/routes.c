@@ -210,6 +210,13 @@ static void get_document(struct http_request *request, void *context)
     buffer_free(&bytes);
 }
 
+/* Of a round that is over, or soon is. */
+static bool is_claim(enum document_type type)
+{
+    return type == DOCUMENT_CHALLENGE || type == DOCUMENT_OPENING || type == DOCUMENT_PICK || type == DOCUMENT_EQUIVOCATION ||
+           type == DOCUMENT_LEAVE;
+}
+
 /* Who may say something here, and when. */
 static bool admit_document(struct node *node, const struct document *d, struct error *err)
 {
@@ -228,8 +235,7 @@ static bool admit_document(struct node *node, const struct document *d, struct e
         return error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
     if (d->type == DOCUMENT_CONTRIBUTION && !node->driver)
         return error_set(err, ERROR_REFUSED, "push to the members of the committee", "this node takes no contributions");
-    if ((d->type == DOCUMENT_CHALLENGE || d->type == DOCUMENT_EQUIVOCATION || d->type == DOCUMENT_LEAVE) && d->has_round &&
-        d->round > open + 1)
+    if (is_claim(d->type) && d->has_round && d->round > open + 1)
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
     if (d->type == DOCUMENT_CONTRIBUTION && (d->round < open || d->round > open + 1))
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
@@ -259,6 +265,11 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     default:
         if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many documents of this kind from one signer");
+        if (node->driver && (d->type == DOCUMENT_OPENING || d->type == DOCUMENT_PICK)) {
+            const char *object = d->type == DOCUMENT_OPENING ? "trace" : "evidence";
+
+            expect_object(node, document_cid(d->json, object), COURSE_DISPUTE_LIMIT, open, missing);
+        }
     }
     return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);
 }

@@ -30,11 +30,17 @@ void actions_free(struct actions *actions)
 const char *event_name(enum event_kind kind)
 {
     static const char *const names[] = {
-        [EVENT_TIME] = "time",         [EVENT_MESSAGE] = "message",
-        [EVENT_HEAD] = "head",         [EVENT_BLOCK] = "block",
-        [EVENT_FUNDED] = "funded",     [EVENT_CHECKED] = "checked",
-        [EVENT_REPLAYED] = "replayed", [EVENT_COMPUTED] = "computed",
-        [EVENT_TRAINED] = "trained",   [EVENT_ACKNOWLEDGED] = "acknowledged",
+        [EVENT_TIME] = "time",
+        [EVENT_MESSAGE] = "message",
+        [EVENT_HEAD] = "head",
+        [EVENT_BLOCK] = "block",
+        [EVENT_FUNDED] = "funded",
+        [EVENT_CHECKED] = "checked",
+        [EVENT_REPLAYED] = "replayed",
+        [EVENT_COMPUTED] = "computed",
+        [EVENT_MOVED] = "moved",
+        [EVENT_TRAINED] = "trained",
+        [EVENT_ACKNOWLEDGED] = "acknowledged",
         [EVENT_RELEASED] = "released",
     };
     return names[kind];
@@ -46,6 +52,7 @@ const char *action_name(enum action_kind kind)
         [ACTION_PERSIST] = "persist", [ACTION_SEND] = "send",
         [ACTION_TIMER] = "timer",     [ACTION_AWAIT_BLOCK] = "await_block",
         [ACTION_CHECK] = "check",     [ACTION_REPLAY] = "replay",
+        [ACTION_JUDGE] = "judge",     [ACTION_MOVE] = "move",
         [ACTION_COMPUTE] = "compute", [ACTION_TRAIN] = "train",
         [ACTION_CANCEL] = "cancel",   [ACTION_FETCH] = "fetch",
         [ACTION_FINAL] = "final",     [ACTION_RELEASE] = "release",

@@ -16,8 +16,9 @@
  *   HEAD           {height, time}                  finalised head of the ledger; time in seconds
  *   BLOCK          {height, hash, entropy}         answer to AWAIT_BLOCK: the block at that height, finalised (hex)
  *   FUNDED         {time}                          every escrow of the run is final; ledger time of the last funding
- *   CHECKED        {cid, code}                     answer to CHECK; "ok", or the code of the first rule it breaks
+ *   CHECKED        {cid, code}                     answer to CHECK or JUDGE; "ok", or the code of the first rule it breaks
  *   REPLAYED       {cid, index}                    answer to REPLAY; first differing leaf, -1 when all are equal
+ *   MOVED          {key, object}                   answer to MOVE: CID of the trace or the evidence; null: nothing to say
  *   COMPUTED       {hash, code, result}            answer to COMPUTE; code "ok" or why there is no result
  *   TRAINED        {round, contribution}           answer to TRAIN: the fields of the contribution that training gives
  *   ACKNOWLEDGED   {cid, did}                      a peer holds this document with its blocks
@@ -33,7 +34,11 @@
  *                                                  context = what seed, record and plan say it must be. Always answered:
  *                                                  code "missing" when the blocks cannot be had within limit_ms
  *   REPLAY         {cid, document, context}        recompute this contribution
- *   COMPUTE        {hash, request}                 request.kind "plan" or "fold" (fold.h); same request, same answer
+ *   JUDGE          {cid, move, contribution, index, trace, evidence, context}
+ *                                                  a challenge, opening or pick (runtime/worker/dispute.h): its code, answered by CHECKED
+ *   MOVE           {key, move, contribution, index, trace, context}
+ *                                                  make the trace of an "opening" or the evidence of a "pick", and keep it
+ *   COMPUTE        {hash, request, round}          request.kind "plan" or "fold" (fold.h); same request, same answer. `round` asks for it
  *   TRAIN          {round, context}                train this assignment
  *   CANCEL         {round}                         CHECK, REPLAY, COMPUTE and TRAIN of rounds up to this one are no longer needed
  *   FETCH          {round} | {documents: [cid]}    ask own store, then peers, for a final record with its certificate, or for
@@ -68,6 +73,7 @@ enum event_kind {
     EVENT_FUNDED,
     EVENT_CHECKED,
     EVENT_REPLAYED,
+    EVENT_MOVED,
     EVENT_COMPUTED,
     EVENT_TRAINED,
     EVENT_ACKNOWLEDGED,
@@ -81,6 +87,8 @@ enum action_kind {
     ACTION_AWAIT_BLOCK,
     ACTION_CHECK,
     ACTION_REPLAY,
+    ACTION_JUDGE,
+    ACTION_MOVE,
     ACTION_COMPUTE,
     ACTION_TRAIN,
     ACTION_CANCEL,

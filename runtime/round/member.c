@@ -21,7 +21,7 @@ bool member_ask(struct member *m, const char *kind, const char *name)
     snprintf(key, sizeof key, "%s/%s", kind, name);
     if (json_object_get(m->asked, key))
         return false;
-    json_object_set_new(m->asked, key, json_true());
+    json_object_set_new(m->asked, key, json_integer(m->round));
     return true;
 }
 
@@ -143,6 +143,19 @@ static void open_round(struct member *m, int64_t round)
         m->phase = PHASE_DONE;
 }
 
+/* A request of a round that is given up may be needed again by a later one: a correction that took too long. */
+static void forget_requests(struct member *m, int64_t round)
+{
+    const char *key;
+    json_t *asked;
+    void *next;
+    json_object_foreach_safe(m->asked, next, key, asked)
+    {
+        if (!strncmp(key, "compute/", 8) && json_integer_value(asked) <= round)
+            json_object_del(m->asked, key);
+    }
+}
+
 /* Drops what no later round can need. */
 static void forget(struct member *m)
 {
@@ -196,6 +209,7 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
     int64_t over = m->round - 2 < (int64_t)m->verified - 1 ? m->round - 2 : (int64_t)m->verified - 1;
     member_act(m, ACTION_CANCEL,
                json_pack("{sI}", "round", (json_int_t)over)); /* an unverified round's answers are still needed */
+    forget_requests(m, over);
     mark_listed(m, record);
     member_send(m, everyone(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
     json_decref(final);
@@ -262,6 +276,9 @@ static void take_event(struct member *m, const struct event *event)
     case EVENT_REPLAYED:
         json_object_set(m->replays, value_text(body, "cid"), json_object_get(body, "index"));
         break;
+    case EVENT_MOVED:
+        json_object_set(m->moves, value_text(body, "key"), json_object_get(body, "object"));
+        break;
     case EVENT_COMPUTED:
         json_object_set_new(
             m->results, value_text(body, "hash"),
@@ -290,9 +307,9 @@ static bool rule_catch_up(struct member *m)
 void member_step(struct member *m, const struct event *event, struct actions *out)
 {
     static bool (*const rules[])(struct member *) = {
-        rule_begin,         member_rule_final,  member_rule_requests, member_rule_spots, member_rule_close,   member_rule_freeze,
-        member_rule_enter,  member_rule_jump,   member_rule_timeout,  member_rule_lead,  member_rule_prepare, member_rule_commit,
-        member_rule_repeat, member_rule_verify, member_rule_release,  rule_catch_up,
+        rule_begin,         member_rule_final,  member_rule_requests, member_rule_spots,   member_rule_picks, member_rule_close,
+        member_rule_freeze, member_rule_enter,  member_rule_jump,     member_rule_timeout, member_rule_lead,  member_rule_prepare,
+        member_rule_commit, member_rule_repeat, member_rule_verify,   member_rule_release, rule_catch_up,
     };
     m->out = out;
     m->now = event->now;
@@ -361,9 +378,8 @@ struct member *member_new(const struct member_start *start, struct error *err)
 {
     struct member *m = calloc(1, sizeof *m);
     struct actions unused = { 0 };
-    json_t **const maps[] = {
-        &m->documents, &m->listed, &m->wanted, &m->codes, &m->replays, &m->results, &m->asked, &m->answered
-    };
+    json_t **const maps[] = { &m->documents, &m->listed,  &m->wanted, &m->codes,   &m->moves,
+                              &m->replays,   &m->results, &m->asked,  &m->answered };
     if (!m)
         abort();
     m->rules = start->rules;
@@ -398,10 +414,10 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    json_t *const owned[] = { m->enrolment, m->finals,  m->documents,  m->listed,   m->wanted,  m->codes,     m->replays,
-                              m->results,   m->asked,   m->answered,   m->head,     m->block,   m->committee, m->parts,
-                              m->items,     m->checked, m->statements, m->seen,     m->records, m->verdicts,  m->prepares,
-                              m->commits,   m->own,     m->lock,       m->lead_set, m->spots };
+    json_t *const owned[] = { m->enrolment, m->finals,  m->documents, m->listed,     m->wanted,   m->codes,   m->moves,
+                              m->replays,   m->results, m->asked,     m->answered,   m->head,     m->block,   m->committee,
+                              m->parts,     m->items,   m->checked,   m->statements, m->seen,     m->records, m->verdicts,
+                              m->prepares,  m->commits, m->own,       m->lock,       m->lead_set, m->spots };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(m);

@@ -19,7 +19,7 @@ static const json_t *plan_of(struct member *m)
     fold_hash(request, hex);
     const json_t *found = json_object_get(m->results, hex);
     if (!found && member_ask(m, "compute", hex))
-        member_act(m, ACTION_COMPUTE, json_pack("{sssO}", "hash", hex, "request", request));
+        member_act(m, ACTION_COMPUTE, json_pack("{sssOsI}", "hash", hex, "request", request, "round", (json_int_t)m->round));
     json_decref(request);
     if (!found)
         return NULL;
@@ -37,22 +37,6 @@ static void ask_replay(struct member *m, const char *cid, const char *did, int64
         return;
     json_t *context = assignment_context(m->rules, before, round, seed, json_object_get(record, "plan"), did);
     member_act(m, ACTION_REPLAY, json_pack("{sssO?so}", "cid", cid, "document", document, "context", context));
-}
-
-static const char *challenge_code(struct member *m, const json_t *payload)
-{
-    const char *did, *cid = value_text(payload, "contribution");
-    const json_t *entry = record_find_contribution(m->previous, cid, &did);
-    if (value_lists(json_object_get(m->previous, "barred"), value_text(payload, "signer")))
-        return "barred";
-    if (!entry)
-        return "unknown";
-    const json_t *index = json_object_get(m->replays, cid);
-    if (!index) {
-        ask_replay(m, cid, did, value_integer(entry, "round"));
-        return NULL;
-    }
-    return json_integer_value(index) >= 0 && json_integer_value(index) == value_integer(payload, "index") ? "upheld" : "rejected";
 }
 
 static const char *contribution_code(struct member *m, const json_t *document)
@@ -86,8 +70,8 @@ static const char *item_code(struct member *m, const json_t *document)
         return "";
     if (!strcmp(type, "contribution"))
         return is_train_round(m) && value_integer(payload, "round") == m->round ? contribution_code(m, document) : "";
-    if (!strcmp(type, "challenge"))
-        return m->previous ? challenge_code(m, payload) : "";
+    if (!strcmp(type, "challenge") || !strcmp(type, "opening") || !strcmp(type, "pick"))
+        return m->previous ? member_move_code(m, document) : "";
     if (!strcmp(type, "equivocation"))
         return "ok";
     return membership_code(m->rules, m->previous, type, payload);
@@ -232,7 +216,12 @@ bool member_rule_close(struct member *m)
 
 /* ---- items ---------------------------------------------------------------------------------------------------------- */
 
-/* Something is still to be answered that may be waited for: checks a few views long, replays as long as a round. */
+static bool is_move(const json_t *document)
+{
+    return value_is(document, "type", "challenge") || value_is(document, "type", "opening") || value_is(document, "type", "pick");
+}
+
+/* Something is still to be answered that may be waited for: checks a few views long, replays and verdicts as long as a round. */
 static bool must_wait(struct member *m)
 {
     const char *cid;
@@ -242,7 +231,7 @@ static bool must_wait(struct member *m)
         return true;
     json_object_foreach(m->documents, cid, document)
     {
-        if (!item_code(m, document) && !(value_is(document, "type", "challenge") ? replays_over : checks_over))
+        if (!item_code(m, document) && !(is_move(document) ? replays_over : checks_over))
             return true;
     }
     return false;

@@ -3,6 +3,7 @@
  *     member.c          events, the open round's life, durable state
  *     member_take.c     messages: documents, records, certificates, final rounds
  *     member_collect.c  items: what is checked, replayed and listed in `received`
+ *     member_dispute.c  moves of disputes: what is judged, and this member's own
  *     member_vote.c     views, leader, proposals, votes, certificates
  *     member_verify.c   recomputing decided rounds, releases
  *
@@ -37,7 +38,8 @@ struct member {
     json_t *documents; /* cid -> { type, cid, payload, envelope, at } */
     json_t *listed;    /* cid -> true: some record lists this item */
     json_t *wanted;    /* cid -> time of the last FETCH */
-    json_t *codes;     /* cid -> code of a contribution */
+    json_t *codes;     /* cid -> code of a contribution or of a move of a dispute */
+    json_t *moves;     /* contribution/index -> CID of this member's evidence */
     json_t *replays;   /* cid -> first differing leaf */
     json_t *results;   /* request hash -> { code, result } */
     json_t *asked;     /* what was asked of the driver -> true */
@@ -94,9 +96,13 @@ const json_t *member_statement(const struct member *m, const char *type, int64_t
  * NULL after a halt. */
 json_t *member_sign(struct member *m, const char *type, json_t *payload);
 
+/* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
+const char *member_move_code(struct member *m, const json_t *document);
+
 /* rules */
 bool member_rule_requests(struct member *m);
 bool member_rule_spots(struct member *m);
+bool member_rule_picks(struct member *m);
 bool member_rule_close(struct member *m);
 bool member_rule_freeze(struct member *m);
 bool member_rule_enter(struct member *m);

@@ -88,7 +88,13 @@ static void keep(struct member *m, const json_t *document)
         json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
 }
 
-/* Contributions, enrolments, leaves, challenges, equivocations: what a record may list. */
+/* Neither asks for more than its signer's membership. */
+static bool is_claim(const char *type)
+{
+    return !strcmp(type, "challenge") || !strcmp(type, "opening") || !strcmp(type, "pick") || !strcmp(type, "equivocation");
+}
+
+/* Contributions, enrolments, leaves, moves of disputes, equivocations: what a record may list. */
 static void take_item(struct member *m, json_t *document)
 {
     const char *type = value_text(document, "type"), *cid = value_text(document, "cid");
@@ -111,7 +117,7 @@ static void take_item(struct member *m, json_t *document)
     bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");
     if (enrols && strcmp(membership_code(m->rules, m->previous, type, payload), "ok"))
         return; /* from anyone in the world: not worth memory */
-    if (!enrols && (!knows_signer(m, did) || (strcmp(type, "challenge") && strcmp(type, "equivocation"))))
+    if (!enrols && (!knows_signer(m, did) || !is_claim(type)))
         return;
     if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
         return;

@@ -26,7 +26,8 @@ enum record_outcome member_make_record(struct member *m, const json_t *previous,
         if (request) {
             value_hash(request, "rondo/request", hex);
             if (member_ask(m, "compute", hex))
-                member_act(m, ACTION_COMPUTE, json_pack("{sssO}", "hash", hex, "request", request));
+                member_act(m, ACTION_COMPUTE,
+                           json_pack("{sssOsI}", "hash", hex, "request", request, "round", (json_int_t)m->round));
         } else {
             member_fetch(m, json_object_get(out, "documents"));
         }

@@ -7,8 +7,8 @@
  *       checked: [ cid ],                          contributions of the round before that this member replayed and found right
  *       lock:    prepare certificate or null }
  *
- * An item is a contribution, enrolment, leave, challenge or equivocation that this member holds with all its blocks. Its code
- * is "ok" ("upheld" for a challenge), or why it is refused.
+ * An item is a contribution, enrolment, leave, challenge, opening, pick or equivocation that this member holds with all its blocks. Its
+ * code is "ok" ("ok" or "upheld" for the moves of a dispute: dispute.h), or why it is refused.
  */
 #ifndef RONDO_ROUND_RECEIVED_H
 #define RONDO_ROUND_RECEIVED_H

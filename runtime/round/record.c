@@ -6,6 +6,7 @@
 
 #include "native/base/buffer.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/grace.h"
 #include "runtime/round/membership.h"
@@ -23,7 +24,7 @@ struct making {
     struct hash seed;
     json_t *committee, *record, *needs;
     struct received_tally tally;
-    json_t *convicted, *barred;
+    json_t *convicted, *barred, *disputes;
     json_t *entries; /* unsettled, with this round's at the end when it has one */
     json_t *parts;   /* assignment */
     int64_t correct;
@@ -128,32 +129,34 @@ static void convict(struct making *m, const char *did, int64_t round)
     }
 }
 
-static void take_challenge(struct making *m, const json_t *payload, const char *code)
-{
-    const char *accused = NULL, *challenger = value_text(payload, "signer");
-    const json_t *entry = record_find_contribution(m->in->previous, value_text(payload, "contribution"), &accused);
-    if (!strcmp(code, "upheld") && entry)
-        convict(m, accused, value_integer(entry, "round"));
-    if (!strcmp(code, "rejected") && !value_lists(m->barred, challenger))
-        json_array_append_new(m->barred, json_string(challenger));
-}
-
-/* Challenges and equivocations: both only ever add convictions, so their order does not matter. */
+/* Challenges with their moves, and equivocations: all only ever add convictions, so their order does not matter. */
 static void take_disputes(struct making *m)
 {
+    const struct disputes_input in = { .rules = m->rules,
+                                       .previous = m->in->previous,
+                                       .items = m->tally.items,
+                                       .documents = m->in->documents,
+                                       .time = m->tally.time };
+    struct verdicts verdicts = disputes_judge(&in);
     size_t i;
-    json_t *item;
-    json_array_foreach(m->tally.items, i, item)
+    json_t *one;
+    json_array_foreach(verdicts.upheld, i, one) convict(m, value_text(one, "did"), value_integer(one, "round"));
+    json_array_foreach(verdicts.rejected, i, one)
     {
-        const char *type, *code = value_text(item, "code");
-        const json_t *payload = payload_of(m, item, &type);
-        if (!strcmp(type, "challenge"))
-            take_challenge(m, payload, code);
-        else if (!strcmp(type, "equivocation") && !strcmp(code, "ok"))
+        if (!value_lists(m->barred, json_string_value(one)))
+            json_array_append(m->barred, one);
+    }
+    json_array_foreach(m->tally.items, i, one)
+    {
+        const char *type;
+        const json_t *payload = payload_of(m, one, &type);
+        if (!strcmp(type, "equivocation") && value_is(one, "code", "ok"))
             convict(m, value_text(payload, "did"), value_integer(payload, "round"));
     }
     value_sort(m->convicted, "did");
     value_sort(m->barred, NULL);
+    m->disputes = json_incref(verdicts.open);
+    verdicts_free(&verdicts);
 }
 
 /* The code of a contribution beside the one its checks gave. */
@@ -345,11 +348,13 @@ static bool decide(struct making *m, const json_t *contributions, const json_t *
 static void settle(struct making *m)
 {
     json_t *settled = json_array(), *left = json_array(), *entry;
+    bool waits = false; /* a dispute about this round or one before it is open */
     size_t i;
     json_array_foreach(m->entries, i, entry)
     {
         int64_t round = value_integer(entry, "round");
-        bool due = !json_is_true(json_object_get(entry, "settled")) && round + m->rules->challenge_rounds <= m->round;
+        waits = waits || disputes_on(m->disputes, round);
+        bool due = !json_is_true(json_object_get(entry, "settled")) && round + m->rules->challenge_rounds <= m->round && !waits;
         if (due) {
             json_array_append_new(settled, payout_of(m->rules, entry, m->convicted));
             json_object_set_new(entry, "settled", json_true());
@@ -451,6 +456,7 @@ static void end(struct making *m)
     json_decref(m->tally.items);
     json_decref(m->convicted);
     json_decref(m->barred);
+    json_decref(m->disputes);
     json_decref(m->entries);
     json_decref(m->parts);
 }
@@ -477,6 +483,9 @@ static bool make(struct making *m)
     json_object_set_new(m->record, "correct", json_integer(m->correct));
     json_object_set(m->record, "convicted", m->convicted);
     json_object_set(m->record, "barred", m->barred);
+    if (value_is(m->record, "kind", "train") || value_is(m->record, "kind", "close"))
+        disputes_count(m->disputes, json_object_get(m->in->previous, "disputes"));
+    json_object_set(m->record, "disputes", m->disputes);
     return true;
 }
 

@@ -11,7 +11,7 @@
  *       height, time, funded, next_height,                                   (f+1)-th largest of R; h_{r+1}
  *       start,                                                               state root of record r-1
  *       contributions: [ { did, cid, code, weight, arrival, body } ],        ascending by did, then cid; also the refused
- *       items: [ { cid, type, did, code } ],                                 enrolments, leaves, challenges, equivocations
+ *       items: [ { cid, type, did, code } ],                                 enrolments, leaves, challenges, openings, picks, equivocations
  *       plan, aggregate, outer, state, telemetry,
  *       members: [ { did, role, account, enrolment, absent } ],              who is counted from the next round on; ascending by did
  *       unreturned: [ shard ], arrivals: [ [ ms ] ], grace_ms,               grace.h: of the last three train rounds; window of round r+1
@@ -19,6 +19,7 @@
  *                      contributions: [ { did, cid, weight, account } ], syncers: [ { did, account } ] } ],
  *       correct,                                                             earliest round still to be folded again, 0: none
  *       convicted: [ { did, round, record } ], barred: [ did ],              barred: filed a challenge that was rejected
+ *       disputes,                                                            open ones (dispute.h); their rounds are not settled
  *       settled: [ { round, root, total, paid, payees } ] }                  settled by this record (payout.h)
  *
  * The membership, open rounds and convictions stand in the record in full: one record and its certificate are all that anyone

@@ -27,13 +27,15 @@ struct trainer {
     bool funded;
     enum phase phase;
 
+    json_t *moves; /* contribution/index -> null: being traced; CID of the trace; envelope of the opening */
+
     /* the open round */
     json_t *block, *plan, *contribution; /* contribution: signed fields, durable */
     json_t *envelope, *acknowledged;     /* acknowledged: did -> true */
     char cid[CID_TEXT], plan_hash[HASH_TEXT];
     struct hash seed;
     bool asked_block, asked_plan, asked_training;
-    int64_t pushed_at, fetched_at, enrolled_at;
+    int64_t pushed_at, fetched_at, enrolled_at, answered_at;
 };
 
 static void act(struct trainer *t, enum action_kind kind, json_t *body)
@@ -209,7 +211,7 @@ static bool rule_prepare(struct trainer *t)
         t->asked_plan = true;
         json_t *request = fold_plan_request(t->rules, t->previous, t->round);
         fold_hash(request, t->plan_hash);
-        act(t, ACTION_COMPUTE, json_pack("{sssO}", "hash", t->plan_hash, "request", request));
+        act(t, ACTION_COMPUTE, json_pack("{sssOsI}", "hash", t->plan_hash, "request", request, "round", (json_int_t)t->round));
         json_decref(request);
     }
     if (!t->block || !t->plan || !hash_parse(value_text(t->block, "entropy"), &entropy))
@@ -250,6 +252,75 @@ static void rule_push(struct trainer *t)
         push(t, t->envelope, t->acknowledged);
 }
 
+/* ---- disputes about earlier contributions ---------------------------------------------------------------------------- */
+
+/* Whether this dispute waits for this trainer's opening; then `key` names it in t->moves. */
+static bool waits_for(const struct trainer *t, const json_t *dispute, char key[CID_TEXT + 24])
+{
+    snprintf(key, CID_TEXT + 24, "%s/%lld", value_text(dispute, "contribution"), (long long)value_integer(dispute, "index"));
+    return value_is(dispute, "did", t->did) && json_is_null(json_object_get(dispute, "trace"));
+}
+
+static void ask_trace(struct trainer *t, const json_t *dispute, const char *key)
+{
+    int64_t round = value_integer(dispute, "round");
+    const json_t *record = json_object_get(json_array_get(t->finals, (size_t)round), "record");
+    const json_t *before = json_object_get(json_array_get(t->finals, (size_t)round - 1), "record");
+    struct hash seed;
+    if (!before || !hash_parse(value_text(record, "seed"), &seed))
+        return;
+    json_t *context = assignment_context(t->rules, before, round, seed, json_object_get(record, "plan"), t->did);
+    json_object_set_new(t->moves, key, json_null());
+    act(t, ACTION_MOVE,
+        json_pack("{sssssOsOso}", "key", key, "move", "opening", "contribution", json_object_get(dispute, "contribution"),
+                  "index", json_object_get(dispute, "index"), "context", context));
+}
+
+static void sign_opening(struct trainer *t, const json_t *dispute, const char *key, json_t *trace)
+{
+    struct error err = { 0 };
+    json_t *payload = json_pack("{sssssisOsOsOsO}", "run", t->rules->run, "signer", t->did, "version", 1, "round",
+                                json_object_get(dispute, "round"), "contribution", json_object_get(dispute, "contribution"),
+                                "index", json_object_get(dispute, "index"), "trace", trace);
+    json_t *envelope = t->signing.sign(t->signing.context, "opening", payload, &err);
+    json_decref(payload);
+    if (envelope)
+        json_object_set_new(t->moves, key, envelope);
+    else
+        halt(t, "sign", err.message);
+}
+
+/* Traces the step once, signs the opening, and sends it until a record has it. */
+static void rule_answer(struct trainer *t)
+{
+    const json_t *disputes = json_object_get(t->previous, "disputes");
+    bool ready = false;
+    char key[CID_TEXT + 24];
+    size_t i;
+    json_t *one;
+    if (t->phase >= DONE)
+        return;
+    json_array_foreach((json_t *)disputes, i, one)
+    {
+        if (!waits_for(t, one, key))
+            continue;
+        json_t *move = json_object_get(t->moves, key);
+        if (!move)
+            ask_trace(t, one, key);
+        else if (json_is_string(move))
+            sign_opening(t, one, key, move);
+        ready = ready || json_is_object(json_object_get(t->moves, key));
+    }
+    if (!ready || t->phase == HALTED || !due(t, &t->answered_at))
+        return;
+    json_array_foreach((json_t *)disputes, i, one)
+    {
+        json_t *move = waits_for(t, one, key) ? json_object_get(t->moves, key) : NULL;
+        if (json_is_object(move))
+            push(t, move, NULL);
+    }
+}
+
 /* ---- events --------------------------------------------------------------------------------------------------------- */
 
 static void take_trained(struct trainer *t, const json_t *body)
@@ -288,6 +359,10 @@ static void take_event(struct trainer *t, const struct event *event)
     case EVENT_TRAINED:
         take_trained(t, body);
         break;
+    case EVENT_MOVED:
+        if (json_is_null(json_object_get(t->moves, value_text(body, "key"))))
+            json_object_set(t->moves, value_text(body, "key"), json_object_get(body, "object"));
+        break;
     case EVENT_ACKNOWLEDGED:
         if (value_is(body, "cid", t->cid))
             json_object_set_new(t->acknowledged, value_text(body, "did"), json_true());
@@ -308,6 +383,7 @@ void trainer_step(struct trainer *t, const struct event *event, struct actions *
     rule_enrol(t);
     rule_train(t);
     rule_push(t);
+    rule_answer(t);
     rule_follow(t);
     if (t->wake != INT64_MAX && t->phase < DONE && (t->wake != t->timer || event->kind == EVENT_TIME)) {
         t->timer = t->wake;
@@ -348,6 +424,7 @@ struct trainer *trainer_new(const struct trainer_start *start, struct error *err
     t->enrolment = json_incref(start->enrolment);
     t->finals = json_array();
     t->acknowledged = json_object();
+    t->moves = json_object();
     snprintf(t->did, sizeof t->did, "%s", start->did);
     if (!restore(t, start, err)) {
         trainer_free(t);
@@ -367,6 +444,7 @@ void trainer_free(struct trainer *t)
     clear(&t->contribution);
     clear(&t->envelope);
     clear(&t->acknowledged);
+    clear(&t->moves);
     free(t);
 }
 

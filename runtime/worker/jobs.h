@@ -6,6 +6,10 @@
  *     replay   { context, shards, document }       { index, step?, ... }: first differing leaf of the step log, -1 when all are equal
  *     rollouts { context, shards, document, batches } { batches: [ ... ] }: runtime/worker/drawn.h
  *     check    { context, document }               { code }
+ *     judge    { move, context, shards, document, index, trace, evidence }
+ *                                                  { code }: of a challenge, opening or pick (dispute.h)
+ *     move     { move, context, shards, index, trace }
+ *                                                  { object, operator, entry, tile }: the trace or the evidence, stored; object null: nothing differs
  *     fold     { request, payloads }               runtime/round/fold.h
  *     evaluate { outer, adapter, shards: [CID], rows }   { loss, tool_call_accuracy, calls, exact, rows, dropped: rows that give no example };
  *                                                  values as runtime/worker/values.h
@@ -19,6 +23,7 @@
 #ifndef RONDO_WORKER_JOBS_H
 #define RONDO_WORKER_JOBS_H
 
+#include "runtime/round/step_log.h"
 #include "runtime/worker/session.h"
 
 /* Where progress goes: reports are lossy and for people. `value` is borrowed. */
@@ -32,6 +37,8 @@ json_t *job_plan(struct session *s, const json_t *job, struct error *err);
 json_t *job_train(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_replay(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_check(struct session *s, const json_t *job, struct error *err);
+json_t *job_judge(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+json_t *job_move(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_adapter(struct session *s, const json_t *job, struct error *err);
 

@@ -79,6 +79,10 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_replay(s, job, &to, err);
     if (strcmp(name, "rollouts") == 0)
         return job_rollouts(s, job, err);
+    if (strcmp(name, "judge") == 0)
+        return job_judge(s, job, &to, err);
+    if (strcmp(name, "move") == 0)
+        return job_move(s, job, &to, err);
     if (strcmp(name, "check") == 0)
         return job_check(s, job, err);
     if (strcmp(name, "fold") == 0)

@@ -202,13 +202,6 @@ static void new_block(struct sim *s)
     sim_push(s, (struct queued){ .at = s->now + BLOCK_MS, .what = WHAT_BLOCK });
 }
 
-/* The round that a request belongs to: a fold's is the last it folds. */
-static int64_t request_round(const json_t *request)
-{
-    const json_t *rounds = json_object_get(request, "rounds");
-    return value_integer(json_array_size(rounds) ? json_array_get(rounds, json_array_size(rounds) - 1) : request, "round");
-}
-
 static bool answers_training(const struct sim *s, int node, int64_t round)
 {
     if (s->set->absent_trainer && round >= 2 && round <= 4 && node == s->count - 1)
@@ -219,7 +212,7 @@ static bool answers_training(const struct sim *s, int node, int64_t round)
 static void perform(struct sim *s, int i, const struct action *action)
 {
     struct node *n = &s->nodes[i];
-    json_t *body = action->body;
+    json_t *body = action->body, *made;
     bool lies = n->liar && s->set->liar == LIAR_FOLD;
     switch (action->kind) {
     case ACTION_PERSIST:
@@ -244,12 +237,20 @@ static void perform(struct sim *s, int i, const struct action *action)
         sim_later(s, i, 200 + sim_below(s, 800), EVENT_REPLAYED,
                   json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
         break;
+    case ACTION_JUDGE:
+        sim_later(s, i, 50 + sim_below(s, 300), EVENT_CHECKED,
+                  json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code", sim_judge(s, body)));
+        break;
+    case ACTION_MOVE:
+        if ((made = sim_move(s, i, body)))
+            sim_later(s, i, 200 + sim_below(s, 800), EVENT_MOVED,
+                      json_pack("{sOso}", "key", json_object_get(body, "key"), "object", made));
+        break;
     case ACTION_COMPUTE: /* now and then so late that others have decided meanwhile */
         sim_later(s, i, sim_faulty(s, 100) ? 5 + sim_below(s, 20000) : 5 + sim_below(s, 100), EVENT_COMPUTED,
                   json_pack("{sOssso}", "hash", json_object_get(body, "hash"), "code", "ok", "result",
                             sim_compute(json_object_get(body, "request"), lies)));
-        json_object_set_new(s->computing, value_text(body, "hash"),
-                            json_integer(request_round(json_object_get(body, "request"))));
+        json_object_set(s->computing, value_text(body, "hash"), json_object_get(body, "round"));
         break;
     case ACTION_CANCEL:
         n->cancelled = value_integer(body, "round");

@@ -99,7 +99,20 @@ void sim_check_final(struct sim *s, int node, json_t *record)
 static bool stands(const struct sim *s, const json_t *last, const char *did, int64_t of)
 {
     const json_t *entry = value_find(json_object_get(last, "convicted"), "did", did);
-    return !entry || value_integer(entry, "round") > of || of + s->rules.challenge_rounds < value_integer(entry, "record");
+    char key[32];
+    size_t i;
+    json_t *open;
+    if (!entry || value_integer(entry, "round") > of)
+        return true;
+    if (of >= value_integer(entry, "record"))
+        return false;
+    snprintf(key, sizeof key, "%lld", (long long)value_integer(entry, "record") - 1);
+    json_array_foreach(json_object_get(json_object_get(s->records, key), "unsettled"), i, open)
+    {
+        if (value_integer(open, "round") == of)
+            return false;
+    }
+    return true;
 }
 
 /* Folds again, plainly, what was kept. */

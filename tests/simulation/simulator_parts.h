@@ -81,6 +81,8 @@ json_t *sim_open(void *context, const json_t *envelope, char type[32], struct er
 json_t *sim_compute(const json_t *request, bool wrong);
 json_t *sim_training(struct sim *s, int node, const json_t *context);
 const char *sim_check(const json_t *document, const json_t *context); /* a code */
+const char *sim_judge(const struct sim *s, const json_t *body);       /* the code of a move */
+json_t *sim_move(const struct sim *s, int node, const json_t *body);  /* CID of what the move names, null, or NULL: no answer */
 int64_t sim_replay(const struct sim *s, const json_t *body);          /* -1: equal */
 json_t *sim_fold_step(const json_t *outer, const json_t *round, const json_t *contributions);
 json_t *sim_block_at(const struct sim *s, int64_t height);

@@ -105,6 +105,31 @@ int64_t sim_replay(const struct sim *s, const json_t *body)
     return equal ? -1 : 3;
 }
 
+/* The third leaf of a contribution that is not what its context gives is wrong; a trace of it is a hash, the evidence another. */
+static bool is_honest(const struct sim *s, const json_t *body)
+{
+    json_t *honest = honest_body(json_object_get(body, "context"));
+    bool equal = value_is(json_object_get(s->documents, value_text(body, "contribution")), "body", json_string_value(honest));
+    json_decref(honest);
+    return equal;
+}
+
+const char *sim_judge(const struct sim *s, const json_t *body)
+{
+    if (!value_is(body, "move", "pick"))
+        return "ok";
+    return !is_honest(s, body) && value_integer(body, "index") == 3 ? "upheld" : "rejected";
+}
+
+json_t *sim_move(const struct sim *s, int node, const json_t *body)
+{
+    if (value_is(body, "move", "pick") && is_honest(s, body))
+        return json_null();
+    if (value_is(body, "move", "opening") && s->nodes[node].liar && s->set->seed % 2)
+        return NULL; /* says nothing */
+    return text_hash("sim/move", json_object_get(body, "key"));
+}
+
 /* ---- the ledger: its blocks follow from their height ---- */
 
 json_t *sim_block_at(const struct sim *s, int64_t height)

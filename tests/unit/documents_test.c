@@ -160,6 +160,14 @@ static json_t *fields_of(enum document_type type)
         json_object_set_new(out, "contribution", document_json_cid(thing));
         json_object_set_new(out, "index", json_integer(5));
         return out;
+    case DOCUMENT_OPENING:
+    case DOCUMENT_PICK:
+        json_object_set_new(out, "contribution", document_json_cid(thing));
+        json_object_set_new(out, "index", json_integer(5));
+        json_object_set_new(out, "trace", document_json_cid(thing));
+        if (type == DOCUMENT_PICK)
+            json_object_set_new(out, "evidence", document_json_cid(thing));
+        return out;
     case DOCUMENT_EQUIVOCATION:
         a = make(DOCUMENT_VOTE, vote_fields(3, 0, "commit", thing), 1);
         b = make(DOCUMENT_VOTE, vote_fields(3, 0, "commit", run), 1);
@@ -173,9 +181,9 @@ static json_t *fields_of(enum document_type type)
 }
 
 /* `run` has its own test, `record` is made by the round machines. */
-static const enum document_type simple[] = { DOCUMENT_IDENTITY,  DOCUMENT_ENROLMENT,   DOCUMENT_LEAVE, DOCUMENT_CONTRIBUTION,
-                                             DOCUMENT_RECEIVED,  DOCUMENT_PROPOSAL,    DOCUMENT_VOTE,  DOCUMENT_CERTIFICATE,
-                                             DOCUMENT_CHALLENGE, DOCUMENT_EQUIVOCATION };
+static const enum document_type simple[] = { DOCUMENT_IDENTITY,  DOCUMENT_ENROLMENT,    DOCUMENT_LEAVE,   DOCUMENT_CONTRIBUTION,
+                                             DOCUMENT_RECEIVED,  DOCUMENT_PROPOSAL,     DOCUMENT_VOTE,    DOCUMENT_CERTIFICATE,
+                                             DOCUMENT_CHALLENGE, DOCUMENT_EQUIVOCATION, DOCUMENT_OPENING, DOCUMENT_PICK };
 enum { SIMPLE = sizeof simple / sizeof *simple };
 
 static int who_signs(enum document_type type)

@@ -1,0 +1,205 @@
+#include "runtime/round/dispute.h"
+
+#include <string.h>
+
+#include "runtime/round/record.h"
+#include "runtime/round/value.h"
+
+/* ---- lists of disputes ------------------------------------------------------------------------------------------------- */
+
+static bool is_about(const json_t *dispute, const char *contribution, int64_t index)
+{
+    return value_is(dispute, "contribution", contribution) && value_integer(dispute, "index") == index;
+}
+
+json_t *disputes_find(const json_t *open, const char *contribution, int64_t index, const char *challenger)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)open, i, one)
+    {
+        if (is_about(one, contribution, index) && value_is(one, "challenger", challenger))
+            return one;
+    }
+    return NULL;
+}
+
+bool disputes_on(const json_t *open, int64_t round)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach((json_t *)open, i, one)
+    {
+        if (value_integer(one, "round") == round)
+            return true;
+    }
+    return false;
+}
+
+void disputes_count(json_t *open, const json_t *before)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(open, i, one)
+    {
+        const json_t *was =
+            disputes_find(before, value_text(one, "contribution"), value_integer(one, "index"), value_text(one, "challenger"));
+        bool moved = was && json_is_null(json_object_get(was, "trace")) != json_is_null(json_object_get(one, "trace"));
+        if (was && !moved)
+            json_object_set_new(one, "left", json_integer((json_int_t)value_integer(one, "left") - 1));
+    }
+}
+
+/* ---- verdicts ------------------------------------------------------------------------------------------------------------ */
+
+struct judging {
+    const struct disputes_input *in;
+    struct verdicts out;
+};
+
+static void uphold(struct judging *j, const char *did, int64_t round)
+{
+    json_array_append_new(j->out.upheld, json_pack("{sssI}", "did", did, "round", (json_int_t)round));
+}
+
+static void reject(struct judging *j, const char *did)
+{
+    if (!value_lists(j->out.rejected, did))
+        json_array_append_new(j->out.rejected, json_string(did));
+}
+
+/* Each item of that type: its code and its payload. */
+typedef void take_move(struct judging *j, const char *code, const json_t *payload);
+
+static void each_move(struct judging *j, const char *type, take_move *take)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)j->in->items, i, item)
+    {
+        const json_t *document = json_object_get(j->in->documents, value_text(item, "cid"));
+        if (value_is(document, "type", type))
+            take(j, value_text(item, "code"), json_object_get(document, "payload"));
+    }
+}
+
+static void take_challenge(struct judging *j, const char *code, const json_t *payload)
+{
+    const char *accused = NULL, *challenger = value_text(payload, "signer"), *cid = value_text(payload, "contribution");
+    const json_t *entry = record_find_contribution(j->in->previous, cid, &accused);
+    int64_t index = value_integer(payload, "index");
+    if (!strcmp(code, "rejected"))
+        reject(j, challenger);
+    if (!entry)
+        return;
+    if (!strcmp(code, "upheld"))
+        uphold(j, accused, value_integer(entry, "round"));
+    if (!strcmp(code, "ok") && !disputes_find(j->out.open, cid, index, challenger))
+        json_array_append_new(j->out.open,
+                              json_pack("{sssssIsIsssnsI}", "contribution", cid, "did", accused, "round",
+                                        (json_int_t)value_integer(entry, "round"), "index", (json_int_t)index, "challenger",
+                                        challenger, "trace", "left", (json_int_t)j->in->rules->answer_rounds));
+}
+
+static void take_opening(struct judging *j, const char *code, const json_t *payload)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(j->out.open, i, one)
+    {
+        const json_t *trace = json_object_get(one, "trace");
+        if (!is_about(one, value_text(payload, "contribution"), value_integer(payload, "index")) ||
+            !value_is(one, "did", value_text(payload, "signer")))
+            continue;
+        bool another = json_is_string(trace) && !value_is(one, "trace", value_text(payload, "trace"));
+        if (!strcmp(code, "upheld") || (!strcmp(code, "ok") && another)) {
+            uphold(j, value_text(one, "did"), value_integer(one, "round"));
+        } else if (!strcmp(code, "ok") && json_is_null(trace)) {
+            json_object_set(one, "trace", json_object_get(payload, "trace"));
+            json_object_set_new(one, "left", json_integer((json_int_t)j->in->rules->answer_rounds));
+        }
+    }
+}
+
+static void take_pick(struct judging *j, const char *code, const json_t *payload)
+{
+    json_t *one = disputes_find(j->out.open, value_text(payload, "contribution"), value_integer(payload, "index"),
+                                value_text(payload, "signer"));
+    if (!one || !value_is(one, "trace", value_text(payload, "trace")))
+        return;
+    if (!strcmp(code, "upheld")) {
+        uphold(j, value_text(one, "did"), value_integer(one, "round"));
+    } else if (!strcmp(code, "rejected")) {
+        reject(j, value_text(one, "challenger"));
+        json_object_set_new(one, "left", json_integer(-1)); /* over: see drop_over */
+    }
+}
+
+/* Silence loses: the accused's, then the challenger's. */
+static void end_silent(struct judging *j)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(j->out.open, i, one)
+    {
+        if (value_integer(one, "left") != 0)
+            continue;
+        if (json_is_null(json_object_get(one, "trace")))
+            uphold(j, value_text(one, "did"), value_integer(one, "round"));
+        else
+            reject(j, value_text(one, "challenger"));
+        json_object_set_new(one, "left", json_integer(-1));
+    }
+}
+
+/* Two rounds before the escrow of round r goes back to the sponsor. */
+static bool escrow_ends(const struct disputes_input *in, int64_t round)
+{
+    int64_t seconds = (in->rules->round_ms + 999) / 1000, left = round + in->rules->expiry_rounds - 2;
+    int64_t funded = value_integer(in->previous, "funded");
+    return funded > 0 && in->time >= funded && (in->time - funded) / seconds >= left;
+}
+
+static bool is_upheld(const struct judging *j, const json_t *dispute)
+{
+    const json_t *entry = value_find(j->out.upheld, "did", value_text(dispute, "did"));
+    return entry && value_integer(entry, "round") <= value_integer(dispute, "round");
+}
+
+/* Decided ones, those whose accused is convicted anyway, and those that the escrow does not wait for. */
+static void drop_over(struct judging *j)
+{
+    json_t *left = json_array(), *one;
+    size_t i;
+    json_array_foreach(j->out.open, i, one)
+    {
+        if (value_integer(one, "left") >= 0 && !is_upheld(j, one) && !escrow_ends(j->in, value_integer(one, "round")))
+            json_array_append(left, one);
+    }
+    json_decref(j->out.open);
+    j->out.open = left;
+}
+
+struct verdicts disputes_judge(const struct disputes_input *in)
+{
+    const json_t *before = json_object_get(in->previous, "disputes");
+    struct judging j = {
+        .in = in,
+        .out = { .open = before ? json_deep_copy(before) : json_array(), .upheld = json_array(), .rejected = json_array() }
+    };
+    each_move(&j, "challenge", take_challenge);
+    each_move(&j, "opening", take_opening);
+    each_move(&j, "pick", take_pick);
+    end_silent(&j);
+    drop_over(&j);
+    value_sort(j.out.open, "challenger"); /* stable, the last key first */
+    value_sort(j.out.open, "contribution");
+    return j.out;
+}
+
+void verdicts_free(struct verdicts *v)
+{
+    json_decref(v->open);
+    json_decref(v->upheld);
+    json_decref(v->rejected);
+}

@@ -1,0 +1,48 @@
+/* dispute.h - disputes about contributions: what a record says of them as a pure function of the one before and of the items it takes.
+ *
+ *     challenge (leaf i is wrong)    code "ok": a dispute by tiles is open      "upheld", "rejected": decided at once, by a replay
+ *     opening   (the step's trace)   code "ok": now the challenger picks        "upheld": malformed, or not what leaf i says
+ *     pick      (a tile that is wrong)                                          "upheld", "rejected"
+ *
+ *     disputes: [ { contribution, did, round, index, challenger, trace, left } ]     ascending by contribution, index, challenger
+ *
+ * `trace` is null until the accused has opened. `left` counts the train and close records in which the move that is due may still come; a
+ * move in time is taken before it is asked for, so the silent lose in the record after. Several may dispute one contribution; an opening
+ * serves all who named its index. Who opens one step twice, differently, is convicted. What a dispute may not outlast is its round's escrow:
+ * then it ends, at nobody's cost.
+ */
+#ifndef RONDO_ROUND_DISPUTE_H
+#define RONDO_ROUND_DISPUTE_H
+
+#include <jansson.h>
+
+#include "runtime/round/rules.h"
+
+struct disputes_input {
+    const struct rules *rules;
+    const json_t *previous;  /* the record before */
+    const json_t *items;     /* of received_tally */
+    const json_t *documents; /* cid -> { type, payload } */
+    int64_t time;            /* ledger time of the record, seconds */
+};
+
+/* New references. */
+struct verdicts {
+    json_t *open;     /* the disputes that go on */
+    json_t *upheld;   /* [ { did, round } ]: whose contributions are wrong from which round on */
+    json_t *rejected; /* [ did ]: who challenged for nothing */
+};
+
+struct verdicts disputes_judge(const struct disputes_input *in);
+void verdicts_free(struct verdicts *v);
+
+/* One more train or close record went by: counts those down that were open before it. */
+void disputes_count(json_t *open, const json_t *before);
+
+/* Whether a dispute about a contribution of this round is open. */
+bool disputes_on(const json_t *open, int64_t round);
+
+/* The open dispute of this challenger about this leaf, or NULL. */
+json_t *disputes_find(const json_t *open, const char *contribution, int64_t index, const char *challenger);
+
+#endif

@@ -1,0 +1,101 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/round/assignment.h"
+#include "runtime/round/dispute.h"
+#include "runtime/round/member_state.h"
+
+/* What a worker needs to know of a contribution of a decided round; NULL where its records are not held. New reference. */
+static json_t *context_of(const struct member *m, int64_t round, const char *did)
+{
+    const json_t *record = member_record_of(m, round), *before = member_record_of(m, round - 1);
+    struct hash seed;
+    return before && hash_parse(value_text(record, "seed"), &seed)
+               ? assignment_context(m->rules, before, round, seed, json_object_get(record, "plan"), did)
+               : NULL;
+}
+
+/* Whether `did` (any, when empty) disputes this leaf: by a record, or by a challenge that is held. */
+static bool is_disputed(const struct member *m, const json_t *payload, const char *did)
+{
+    const json_t *open = json_object_get(m->previous, "disputes"), *of;
+    const char *cid;
+    json_t *document, *one;
+    size_t i;
+    json_array_foreach((json_t *)open, i, one)
+    {
+        if (value_is(one, "contribution", value_text(payload, "contribution")) &&
+            value_integer(one, "index") == value_integer(payload, "index") && (!*did || value_is(one, "challenger", did)))
+            return true;
+    }
+    json_object_foreach(m->documents, cid, document)
+    {
+        of = json_object_get(document, "payload");
+        if (value_is(document, "type", "challenge") && value_is(of, "contribution", value_text(payload, "contribution")) &&
+            value_integer(of, "index") == value_integer(payload, "index") && (!*did || value_is(of, "signer", did)))
+            return true;
+    }
+    return false;
+}
+
+const char *member_move_code(struct member *m, const json_t *document)
+{
+    const char *type = value_text(document, "type"), *cid = value_text(document, "cid"), *accused;
+    const json_t *payload = json_object_get(document, "payload"), *code = json_object_get(m->codes, cid);
+    const char *signer = value_text(payload, "signer"), *contribution = value_text(payload, "contribution");
+    const json_t *entry = record_find_contribution(m->previous, contribution, &accused);
+    if (value_lists(json_object_get(m->previous, "barred"), signer))
+        return "barred";
+    if (!entry)
+        return "unknown";
+    if (!strcmp(type, "opening") && (strcmp(signer, accused) || !is_disputed(m, payload, "")))
+        return "";
+    if (!strcmp(type, "pick") && !is_disputed(m, payload, signer))
+        return "";
+    if (code)
+        return json_string_value(code);
+    json_t *context = context_of(m, value_integer(entry, "round"), accused);
+    if (context && member_ask(m, "judge", cid))
+        member_act(m, ACTION_JUDGE,
+                   json_pack("{sssssOsOsO?sO?sO}", "cid", cid, "move", type, "contribution",
+                             json_object_get(payload, "contribution"), "index", json_object_get(payload, "index"), "trace",
+                             json_object_get(payload, "trace"), "evidence", json_object_get(payload, "evidence"), "context",
+                             context));
+    json_decref(context);
+    return NULL;
+}
+
+/* This member's own challenges that have been answered: the first wrong tile is picked, once. */
+bool member_rule_picks(struct member *m)
+{
+    size_t i;
+    json_t *one;
+    if (!m->seated || m->phase >= PHASE_DONE)
+        return false;
+    json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
+    {
+        char key[CID_TEXT + 24];
+        if (!value_is(one, "challenger", m->did) || !json_is_string(json_object_get(one, "trace")))
+            continue;
+        snprintf(key, sizeof key, "%s/%lld", value_text(one, "contribution"), (long long)value_integer(one, "index"));
+        const json_t *evidence = json_object_get(m->moves, key);
+        if (!evidence) {
+            json_t *context = context_of(m, value_integer(one, "round"), value_text(one, "did"));
+            if (context && member_ask(m, "pick", key))
+                member_act(m, ACTION_MOVE,
+                           json_pack("{sssssOsOsOsO}", "key", key, "move", "pick", "contribution",
+                                     json_object_get(one, "contribution"), "index", json_object_get(one, "index"), "trace",
+                                     json_object_get(one, "trace"), "context", context));
+            json_decref(context);
+        } else if (json_is_string(evidence) && member_ask(m, "picked", key)) {
+            json_t *payload = json_pack("{sOsOsOsOsO}", "round", json_object_get(one, "round"), "contribution",
+                                        json_object_get(one, "contribution"), "index", json_object_get(one, "index"), "trace",
+                                        json_object_get(one, "trace"), "evidence", evidence);
+            json_t *envelope = member_sign(m, "pick", payload);
+            if (envelope)
+                member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
+            return true;
+        }
+    }
+    return false;
+}

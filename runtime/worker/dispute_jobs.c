@@ -1,0 +1,98 @@
+/* dispute_jobs.c - the moves of disputes as jobs: JSON in, objects in the store, JSON out. */
+#include <string.h>
+
+#include "runtime/doc/documents.h"
+#include "runtime/store/object.h"
+#include "runtime/worker/dispute_internal.h"
+
+static bool read_object(struct session *s, const json_t *job, const char *name, const char *media, struct buffer *out,
+                        struct error *err)
+{
+    struct hash id;
+
+    return (cid_parse(document_text(job, name), &id, err) && object_get(&s->blocks, id, media, DISPUTE_OBJECT, out, err)) ||
+           error_at(err, "%s", name);
+}
+
+/* A challenge of a leaf that is not disputed by tiles is decided at once, by a replay. */
+static const char *judge_by_replay(struct session *s, const json_t *job, int64_t index, const struct job_reporter *to,
+                                   struct error *err)
+{
+    json_t *replay = job_replay(s, job, to, err);
+    const char *code = !replay ? NULL : document_integer(replay, "index") == index ? "upheld" : "rejected";
+
+    json_decref(replay);
+    return code;
+}
+
+/* A batch is nobody's word: what seed and shards give is known without an opening. */
+static const char *judge_challenge(struct session *s, const struct dispute_case *c, struct error *err)
+{
+    struct dispute_step d;
+    const char *code = !dispute_step_new(&d, s, c, false, NULL, err) ? NULL : dispute_batch_right(&d, c) ? "ok" : "upheld";
+
+    dispute_step_free(&d);
+    return code;
+}
+
+static const char *judge(struct session *s, const json_t *job, const struct dispute_case *c, const struct job_reporter *to,
+                         struct error *err)
+{
+    const char *move = document_text(job, "move"), *code = NULL;
+    const bool by_tiles = dispute_by_tiles(s, c->index, c->log->steps);
+    struct buffer trace = { 0 }, evidence = { 0 };
+    struct dispute_verdict verdict;
+
+    if (strcmp(move, "challenge") == 0)
+        return by_tiles ? judge_challenge(s, c, err) : judge_by_replay(s, job, c->index, to, err);
+    if (!by_tiles)
+        return "unknown"; /* nobody asked for it */
+    if (read_object(s, job, "trace", OPENING_MEDIA, &trace, err)) {
+        if (strcmp(move, "opening") == 0)
+            code = dispute_opening(s, c, trace.bytes, trace.size, &verdict, err) ? verdict.code : NULL;
+        else if (read_object(s, job, "evidence", PICK_MEDIA, &evidence, err))
+            code =
+                dispute_judge(s, c, trace.bytes, trace.size, evidence.bytes, evidence.size, &verdict, err) ? verdict.code : NULL;
+    }
+    buffer_free(&trace);
+    buffer_free(&evidence);
+    return code;
+}
+
+json_t *job_judge(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
+{
+    struct step_log log = { 0 };
+    struct dispute_case c = { .context = json_object_get(job, "context"),
+                              .shards = json_object_get(job, "shards"),
+                              .index = document_integer(job, "index"),
+                              .log = &log };
+    const char *code = job_step_log(s, json_object_get(job, "document"), &log, err) ? judge(s, job, &c, to, err) : NULL;
+
+    step_log_free(&log);
+    return code ? json_pack("{s:s}", "code", code) : NULL;
+}
+
+json_t *job_move(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
+{
+    const struct dispute_case c = { .context = json_object_get(job, "context"),
+                                    .shards = json_object_get(job, "shards"),
+                                    .index = document_integer(job, "index") };
+    const bool opens = strcmp(document_text(job, "move"), "opening") == 0;
+    struct buffer trace = { 0 }, made = { 0 };
+    struct dispute_verdict verdict = { 0 };
+    struct hash id;
+    json_t *result = NULL;
+    bool ok = opens ? dispute_open(s, &c, to, &made, err)
+                    : read_object(s, job, "trace", OPENING_MEDIA, &trace, err) &&
+                          dispute_pick(s, &c, trace.bytes, trace.size, to, &made, &verdict, err);
+
+    if (ok && made.size == 0)
+        result = json_pack("{s:n}", "object"); /* nothing differs */
+    else if (ok && object_put(&s->blocks, opens ? OPENING_MEDIA : PICK_MEDIA, made.bytes, made.size, &id, err))
+        result =
+            json_pack("{s:o, s:I, s:s?, s:I, s:I}", "object", document_json_cid(id), "bytes", (json_int_t)made.size, "operator",
+                      verdict.operator_name, "entry", (json_int_t)verdict.entry, "tile", (json_int_t)verdict.tile);
+    buffer_free(&trace);
+    buffer_free(&made);
+    return result;
+}
