@@ -186,8 +186,8 @@ static bool may_close(struct member *m)
                 count_held(m, "enrolment", "syncer") >= json_array_size(rules->panel)) ||
                passed(m, m->started + rules->round_ms);
     }
-    if (!is_train_round(m))
-        return passed(m, m->started + rules->close_ms);
+    if (!is_train_round(m)) /* a round without training is short, but whoever has a move to make needs the time of one */
+        return passed(m, m->started + rules->close_ms) && (!member_awaits_moves(m) || passed(m, m->started + rules->round_ms));
     size_t held = count_held(m, "contribution", "");
     int64_t grace = value_integer(m->previous, "grace_ms");
     return held >= count_assigned(m) || (held >= (size_t)rules->trainers_quorum && passed(m, m->started + grace)) ||

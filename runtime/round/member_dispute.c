@@ -65,6 +65,27 @@ const char *member_move_code(struct member *m, const json_t *document)
     return NULL;
 }
 
+bool member_awaits_moves(const struct member *m)
+{
+    size_t i;
+    json_t *one, *document;
+    json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
+    {
+        bool opened = json_is_string(json_object_get(one, "trace")), held = false;
+        const char *who = value_text(one, opened ? "challenger" : "did"), *cid;
+        json_object_foreach(m->documents, cid, document)
+        {
+            const json_t *payload = json_object_get(document, "payload");
+            held = held || (value_is(document, "type", opened ? "pick" : "opening") && value_is(payload, "signer", who) &&
+                            value_is(payload, "contribution", value_text(one, "contribution")) &&
+                            value_integer(payload, "index") == value_integer(one, "index"));
+        }
+        if (!held)
+            return true;
+    }
+    return false;
+}
+
 /* This member's own challenges that have been answered: the first wrong tile is picked, once. */
 bool member_rule_picks(struct member *m)
 {

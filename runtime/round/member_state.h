@@ -98,6 +98,8 @@ json_t *member_sign(struct member *m, const char *type, json_t *payload);
 
 /* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
 const char *member_move_code(struct member *m, const json_t *document);
+/* Whether the move that is due in some dispute is not held. */
+bool member_awaits_moves(const struct member *m);
 
 /* rules */
 bool member_rule_requests(struct member *m);

@@ -4,6 +4,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/dispute_internal.h"
+#include "runtime/worker/inner.h"
 
 static bool read_object(struct session *s, const json_t *job, const char *name, const char *media, struct buffer *out,
                         struct error *err)

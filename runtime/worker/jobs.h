@@ -23,7 +23,6 @@
 #ifndef RONDO_WORKER_JOBS_H
 #define RONDO_WORKER_JOBS_H
 
-#include "runtime/round/step_log.h"
 #include "runtime/worker/session.h"
 
 /* Where progress goes: reports are lossy and for people. `value` is borrowed. */

@@ -10,6 +10,7 @@
  *               noise       values are moved before step 2; log and payload are consistent with that
  *               rewards     every other completion gets the full reward; the rest is honest work on that
  *               tokens      completions are drawn by other seeds than the run's; likewise
+ *               tile        one element of one value inside of step 2 is moved; all that is said of it afterwards is consistent with that
  *               silent      trains and says nothing
  *     syncer    vote        votes for a record that nobody proposed
  *               propose     proposes a second record to some

@@ -7,12 +7,50 @@
 bool __real_training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err);
 bool __wrap_training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err);
 
+bool __real_training_step_seen(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see,
+                               void *context, struct error *err);
+bool __wrap_training_step_seen(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see,
+                               void *context, struct error *err);
+
+/* Moves one element of the MOVED-th large value that the step computes, before whatever reads it. */
+struct moving {
+    graph_trace see; /* NULL: nobody looks */
+    void *context;
+    unsigned large;
+};
+
+static void move(void *context, uint32_t node, const void *bytes, size_t size)
+{
+    enum { LARGE = 64 << 10, MOVED = 20 };
+    struct moving *m = context;
+
+    if (size >= LARGE && ++m->large == MOVED)
+        ((float *)(uintptr_t)bytes)[size / 8] += 0.5f;
+    if (m->see)
+        m->see(m->context, node, bytes, size);
+}
+
+static bool moves(const struct training *t)
+{
+    return liar_tells("tile") && t->random.step == 1;
+}
+
+bool __wrap_training_step_seen(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see,
+                               void *context, struct error *err)
+{
+    struct moving m = { see, context, 0 };
+
+    return moves(t) ? __real_training_step_seen(t, batch, lr, progress, move, &m, err)
+                    : __real_training_step_seen(t, batch, lr, progress, see, context, err);
+}
+
 bool __wrap_training_step(struct training *t, const struct batch *batch, double lr, double progress, struct error *err)
 {
     if (liar_tells("noise") && t->random.step == 1)
         for (size_t i = 0; i < 64; i++)
             t->values[i] += i % 2 ? 0.01f : -0.01f;
-    return __real_training_step(t, batch, lr, progress, err);
+    return moves(t) ? __wrap_training_step_seen(t, batch, lr, progress, NULL, NULL, err)
+                    : __real_training_step(t, batch, lr, progress, err);
 }
 
 bool __real_scoring_run(struct session *s, const json_t *completions, struct scores *out, struct error *err);
