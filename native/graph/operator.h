@@ -5,7 +5,7 @@
  *   operator        attributes                                   result
  *   input           axes=, type, name                            bound at run time
  *   parameter       axes= (as stored in the model file), name;   f32, bound at run time; the worker makes its first values from init
- *                   integers kind, layer (-1: none), role, number of leading `out` axes, init (PARAMETER_FILL, PARAMETER_NORMAL);
+ *                   integers kind, layer (-1: none), role, number of leading `out` axes, init (PARAMETER_FILL, PARAMETER_NORMAL, PARAMETER_ROW_NORMS);
  *                   numbers: the value to fill, or the deviation
  *   constant        type; numbers value (no NaN)                 scalar
  *   table           axes=, type; numbers, one an element
@@ -84,9 +84,9 @@ enum {
     OPERATOR_MANY = 255,
 };
 
-enum { PARAMETER_MATRIX, PARAMETER_TABLE, PARAMETER_VECTOR }; /* kind */
-enum { PARAMETER_PLAIN, PARAMETER_LORA_A, PARAMETER_LORA_B }; /* role */
-enum { PARAMETER_FILL, PARAMETER_NORMAL };                    /* init */
+enum { PARAMETER_MATRIX, PARAMETER_TABLE, PARAMETER_VECTOR };                      /* kind */
+enum { PARAMETER_PLAIN, PARAMETER_LORA_A, PARAMETER_LORA_B, PARAMETER_MAGNITUDE }; /* role */
+enum { PARAMETER_FILL, PARAMETER_NORMAL, PARAMETER_ROW_NORMS };                    /* init */
 
 struct operator_info {
     const char *name;

@@ -19,9 +19,9 @@ static bool infer_parameter(struct shape_request *s)
     const int64_t *k = s->r->integers;
     return sized(s) && shape_integer_in(s, "kind", k[0], PARAMETER_MATRIX, PARAMETER_VECTOR) &&
            shape_integer_in(s, "layer", k[1], -1, INT32_MAX) &&
-           shape_integer_in(s, "role", k[2], PARAMETER_PLAIN, PARAMETER_LORA_B) &&
+           shape_integer_in(s, "role", k[2], PARAMETER_PLAIN, PARAMETER_MAGNITUDE) &&
            shape_integer_in(s, "number of out axes", k[3], 0, s->axes_count) &&
-           shape_integer_in(s, "init", k[4], PARAMETER_FILL, PARAMETER_NORMAL) &&
+           shape_integer_in(s, "init", k[4], PARAMETER_FILL, PARAMETER_ROW_NORMS) &&
            shape_finite_in(s, "init", s->r->numbers[0], -1e30);
 }
 

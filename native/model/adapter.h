@@ -2,12 +2,15 @@
  *
  *     model.layers.0.self_attn.q_proj.lora_A  [r, in]    ->  base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight
  *     model.layers.0.self_attn.q_proj.lora_B  [out, r]   ->  base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight
+ *     model.layers.0.self_attn.q_proj.lora_magnitude_vector [out], of DoRA alone, under that name behind base_model.model.
  *
- * y = Wx + (alpha / r) B A x. Formats: huggingface/peft, PeftModel.save_pretrained.
+ * LoRA: y = Wx + s B A x; DoRA: y = m / ||W + s B A|| (Wx + s B A x), norms of rows. s = alpha / r, of rsLoRA alpha / sqrt(r).
+ * Formats: huggingface/peft, PeftModel.save_pretrained.
  */
 #ifndef RONDO_MODEL_ADAPTER_H
 #define RONDO_MODEL_ADAPTER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,25 +18,50 @@
 #include "native/base/error.h"
 #include "native/tensor/tensor.h"
 
-struct adapter {
+/* What adapter_config.json says of the whole adapter. */
+struct adapter_kind {
     unsigned rank;
     double alpha;
+    bool root; /* rsLoRA: divided by the rank's square root (use_rslora) */
+    bool dora;
+};
+
+/* s: what the product of B and A is multiplied by. */
+double adapter_scale(const struct adapter_kind *kind);
+
+struct adapter {
+    struct adapter_kind kind;
     const char *base;             /* name or path of the base model, for base_model_name_or_path; NULL for none; borrowed */
     const struct tensor *tensors; /* f32, named as above, with or without ".weight", in any order; axes besides the rank's
                                      (first of A, last of B) are taken together; borrowed */
     size_t count;
 };
 
+/* The parts of a module: what a name ends in. */
+enum adapter_part { ADAPTER_A, ADAPTER_B, ADAPTER_MAGNITUDE, ADAPTER_NONE };
+
+/* The part that a tensor's name tells, and how long its module's name is (base_model.model. included where it is there). */
+enum adapter_part adapter_part_of(const char *name, size_t *module);
+
 /* Writes the two files into `folder`, which is made if missing. Errors, the place naming the tensor: unsupported (a name that is
- * neither an A nor a B), missing (an A without its B, or the reverse), shape (rank), io. */
+ * none of the parts), missing (a module without one of its parts), shape (rank), io. */
 bool adapter_write(const char *folder, const struct adapter *adapter, struct error *err);
 
-/* Rank and alpha of a folder's adapter_config.json. Errors: missing, type, range, unsupported (what is no plain LoRA: another peft_type,
- * rslora, dora). The alpha that is returned is a whole number: others are refused. */
-bool adapter_read_config(const char *folder, unsigned *rank, unsigned *alpha, struct error *err);
+/* A folder's adapter_config.json. Errors: missing, type, range (the rank is 1 to 1024, alpha above 0 and at most 65536 * 32), unsupported
+ * (another peft_type, and by name what Rondo has not: ranks or alphas by pattern, biases, whole modules, further variants). */
+bool adapter_read_kind(const char *folder, struct adapter_kind *kind, struct error *err);
 
-/* Fills f32 tensors, named and shaped as for adapter_write, from a folder's adapter_model.safetensors. A pair that the file has not got
- * becomes 0. Errors: unknown (a tensor of the file that none of these is), shape, non_finite, those of safetensors_open. */
+/* The modules that a folder's adapter_model.safetensors has tensors for, each once, in order of name, without base_model.model.; new
+ * reference. NULL with `err`: unknown (a name that is none of the parts), those of safetensors_open. */
+json_t *adapter_modules(const char *folder, struct error *err);
+
+/* The adapter as a run spec describes one: { kind, rank, alpha, scaling?, targets: [ modules ] }, alpha perhaps with a fraction; new
+ * reference. NULL with `err`: those of both above. */
+json_t *adapter_describe(const char *folder, struct error *err);
+
+/* Fills f32 tensors, named and shaped as for adapter_write, from a folder's adapter_model.safetensors: its tensors and these must be the
+ * same. Errors: unknown (a tensor of the file that none of these is), missing (the reverse), shape, non_finite, those of
+ * safetensors_open. */
 bool adapter_read(const char *folder, struct tensor *tensors, size_t count, struct error *err);
 
 #endif

@@ -10,86 +10,211 @@
 #include "native/model/convert.h"
 #include "native/model/safetensors.h"
 
-enum { CONFIG_LIMIT = 1 << 20, RANK_MOST = 1024, ALPHA_MOST = 65536 };
+enum { CONFIG_LIMIT = 1 << 20, RANK_MOST = 1024 };
 
-static bool read_number(const json_t *config, const char *name, unsigned most, unsigned *out, struct error *err)
+#define ALPHA_MOST (65536.0 * 32) /* of a plain LoRA that was an rsLoRA of the greatest alpha and rank */
+
+static bool read_number(const json_t *config, const char *name, double *out, struct error *err)
 {
     const json_t *value = json_object_get(config, name);
-    double number = json_number_value(value);
 
-    if (!json_is_number(value))
-        return error_set(err, value ? ERROR_TYPE : ERROR_MISSING, NULL, "%s is no number", name);
-    if (!(number >= 1 && number <= most) || number != floor(number))
-        return error_set(err, ERROR_RANGE, NULL, "%s %g is not a whole number from 1 to %u", name, number, most);
-    *out = (unsigned)number;
-    return true;
+    *out = json_number_value(value);
+    return json_is_number(value) ||
+           error_set(err, value ? ERROR_TYPE : ERROR_MISSING, NULL, "%s is %s", name, value ? "no number" : "missing");
 }
 
+/* Whether a field says nothing: null, false, "none", an empty list or object, or its default. */
+static bool says_nothing(const json_t *value)
+{
+    return !value || json_is_null(value) || json_is_false(value) ||
+           (json_is_string(value) && strcmp(json_string_value(value), "none") == 0) ||
+           (json_is_array(value) && json_array_size(value) == 0) || (json_is_object(value) && json_object_size(value) == 0);
+}
+
+/* Some ways to begin take the adapter's first values out of the base: such an adapter belongs to a base of its own. */
+static bool check_start(const json_t *start, struct error *err)
+{
+    static const char *const plain[] = { "gaussian", "orthogonal", "eva" };
+    const char *name = json_string_value(start);
+
+    for (size_t i = 0; name && i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(name, plain[i]) == 0)
+            return true;
+    return !name || error_set(err, ERROR_UNSUPPORTED,
+                              "convert it to a plain LoRA (PEFT: save_pretrained with path_initial_model_for_weight_conversion)",
+                              "an adapter with init_lora_weights %.40s changes its base", name);
+}
+
+/* What would change the adapter's meaning and is not offered. */
 static bool check_plain(const json_t *config, struct error *err)
 {
-    static const char *const flags[] = { "use_rslora", "use_dora", "fan_in_fan_out" };
+    static const char *const fields[] = { "rank_pattern",      "alpha_pattern",     "bias",
+                                          "lora_bias",         "modules_to_save",   "trainable_token_indices",
+                                          "target_parameters", "layer_replication", "alora_invocation_tokens",
+                                          "use_qalora",        "use_bdlora",        "arrow_config",
+                                          "kasa_config",       "velora_config",     "monteclora_config" };
     const char *type = json_string_value(json_object_get(config, "peft_type"));
 
     if (!type || strcmp(type, "LORA") != 0)
         return error_set(err, ERROR_UNSUPPORTED, "LORA is read", "peft_type is %s", type ? type : "missing");
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (json_is_true(json_object_get(config, flags[i])))
-            return error_set(err, ERROR_UNSUPPORTED, NULL, "an adapter with %s", flags[i]);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (!says_nothing(json_object_get(config, fields[i])))
+            return error_set(err, ERROR_UNSUPPORTED, "one rank and one alpha for all modules, and nothing trained beside them",
+                             "an adapter with %s", fields[i]);
+    return check_start(json_object_get(config, "init_lora_weights"), err);
+}
+
+static bool read_kind(const json_t *config, struct adapter_kind *kind, struct error *err)
+{
+    double rank;
+
+    if (!check_plain(config, err) || !read_number(config, "r", &rank, err) ||
+        !read_number(config, "lora_alpha", &kind->alpha, err))
+        return false;
+    if (!(rank >= 1 && rank <= RANK_MOST) || rank != floor(rank))
+        return error_set(err, ERROR_RANGE, NULL, "r %g is not a whole number from 1 to %d", rank, RANK_MOST);
+    if (!(kind->alpha > 0 && kind->alpha <= ALPHA_MOST))
+        return error_set(err, ERROR_RANGE, NULL, "lora_alpha %g is not above 0 and at most %g", kind->alpha, ALPHA_MOST);
+    kind->rank = (unsigned)rank;
+    kind->root = json_is_true(json_object_get(config, "use_rslora"));
+    kind->dora = json_is_true(json_object_get(config, "use_dora"));
     return true;
 }
 
-bool adapter_read_config(const char *folder, unsigned *rank, unsigned *alpha, struct error *err)
+bool adapter_read_kind(const char *folder, struct adapter_kind *kind, struct error *err)
 {
     char path[PATH_MAX];
     json_t *config;
     bool ok;
 
+    *kind = (struct adapter_kind){ 0 };
     snprintf(path, sizeof path, "%s/adapter_config.json", folder);
     config = json_read_file(path, CONFIG_LIMIT, err);
     if (!config)
         return false;
-    ok = check_plain(config, err) && read_number(config, "r", RANK_MOST, rank, err) &&
-         read_number(config, "lora_alpha", ALPHA_MOST, alpha, err);
+    ok = read_kind(config, kind, err);
     json_decref(config);
     return ok || error_at(err, "%s", path);
 }
 
+static void file_of(const char *folder, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/adapter_model.safetensors", folder);
+}
+
 /* "base_model.model.X.lora_A.weight" and "X.lora_A" name the same. */
-static size_t bare(const char **name)
+static const char *bare(const char *name)
 {
     static const char prefix[] = "base_model.model.";
-    size_t size;
 
-    if (strncmp(*name, prefix, sizeof prefix - 1) == 0)
-        *name += sizeof prefix - 1;
-    size = strlen(*name);
-    return size > 7 && strcmp(*name + size - 7, ".weight") == 0 ? size - 7 : size;
+    return name + (strncmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0);
+}
+
+static bool same_part(const char *a, const char *b)
+{
+    size_t size_a = 0, size_b = 0;
+
+    a = bare(a);
+    b = bare(b);
+    return adapter_part_of(a, &size_a) == adapter_part_of(b, &size_b) && size_a == size_b && size_a > 0 &&
+           memcmp(a, b, size_a) == 0;
 }
 
 static struct tensor *find(struct tensor *tensors, size_t count, const char *name)
 {
-    size_t size = bare(&name);
-
-    for (size_t i = 0; i < count; i++) {
-        const char *own = tensors[i].name;
-
-        if (bare(&own) == size && memcmp(own, name, size) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (same_part(tensors[i].name, name))
             return &tensors[i];
-    }
     return NULL;
+}
+
+json_t *adapter_modules(const char *folder, struct error *err)
+{
+    struct safetensors file = { 0 };
+    char path[PATH_MAX];
+    json_t *list = json_array();
+
+    file_of(folder, path);
+    bool ok = safetensors_open(&file, path, err);
+
+    for (size_t i = 0; ok && i < file.count; i++) {
+        const char *name = bare(file.tensors[i].name), *last;
+        size_t module = 0;
+
+        if (adapter_part_of(name, &module) == ADAPTER_NONE) {
+            error_set(err, ERROR_UNKNOWN, "lora_A, lora_B and lora_magnitude_vector of linear maps are read",
+                      "a tensor that is no part of an adapter");
+            ok = error_at(err, "%s: %s", path, file.tensors[i].name);
+            break;
+        }
+        last = json_string_value(json_array_get(list, json_array_size(list) - 1));
+        if (!last || strlen(last) != module ||
+            strncmp(last, name, module) != 0) /* in order of name a module's parts are together */
+            json_array_append_new(list, json_stringn(name, module));
+    }
+    safetensors_close(&file);
+    if (ok)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+json_t *adapter_describe(const char *folder, struct error *err)
+{
+    struct adapter_kind kind;
+    json_t *modules = adapter_read_kind(folder, &kind, err) ? adapter_modules(folder, err) : NULL;
+
+    if (!modules)
+        return NULL;
+    return json_pack("{s:s, s:i, s:o, s:s*, s:o}", "kind", kind.dora ? "dora" : "lora", "rank", (int)kind.rank, "alpha",
+                     kind.alpha == floor(kind.alpha) ? json_integer((json_int_t)kind.alpha) : json_real(kind.alpha), "scaling",
+                     kind.root ? "root" : NULL, "targets", modules);
+}
+
+/* The file has A as [rank, in], B as [out, rank]; what is of another form may hold as many values. */
+static bool same_shape(const struct tensor *to, const struct tensor *from, enum adapter_part part)
+{
+    if (tensor_values(from) != tensor_values(to))
+        return false;
+    if (part == ADAPTER_MAGNITUDE)
+        return from->rank == 1;
+    return from->rank == 2 && (part == ADAPTER_A ? from->dims[0] == to->dims[0] : from->dims[1] == to->dims[to->rank - 1]);
+}
+
+static const char *shape_text(const struct tensor *t, char text[160])
+{
+    size_t size = 0;
+
+    for (unsigned i = 0; i < t->rank; i++)
+        size += (size_t)snprintf(text + size, 160 - size, "%s%llu", i ? " x " : "", (unsigned long long)t->dims[i]);
+    return t->rank ? text : "one value";
 }
 
 static bool take(struct tensor *to, const struct tensor *from, struct error *err)
 {
     float *values = to->data;
+    char wanted[160], found[160];
+    size_t module = 0;
 
-    if (tensor_values(from) != tensor_values(to))
-        return error_set(err, ERROR_SHAPE, "the adapter belongs to another model", "%llu values where the model needs %llu",
-                         (unsigned long long)tensor_values(from), (unsigned long long)tensor_values(to));
+    if (!same_shape(to, from, adapter_part_of(to->name, &module)))
+        return error_set(err, ERROR_SHAPE, "the adapter belongs to another model or has another rank",
+                         "%s where the model needs %s", shape_text(from, found), shape_text(to, wanted));
     convert_to_f32(from->type, from->data, tensor_values(from), values);
     for (uint64_t i = 0; i < tensor_values(to); i++)
         if (!isfinite(values[i]))
             return error_set(err, ERROR_NON_FINITE, NULL, "value %llu is not finite", (unsigned long long)i);
+    return true;
+}
+
+/* What the file lacks is told by name. */
+static bool check_whole(const struct safetensors *file, const struct tensor *tensors, size_t count, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!find(file->tensors, file->count, tensors[i].name)) {
+            error_set(err, ERROR_MISSING, "name as targets what the adapter has, or take the adapter that belongs to this model",
+                      "the adapter has no such tensor");
+            return error_at(err, "%s", tensors[i].name);
+        }
     return true;
 }
 
@@ -99,18 +224,18 @@ bool adapter_read(const char *folder, struct tensor *tensors, size_t count, stru
     char path[PATH_MAX];
     bool ok;
 
-    snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
-    for (size_t i = 0; i < count; i++)
-        memset(tensors[i].data, 0, tensors[i].size);
+    file_of(folder, path);
     ok = safetensors_open(&file, path, err);
     for (size_t i = 0; ok && i < file.count; i++) {
         struct tensor *to = find(tensors, count, file.tensors[i].name);
 
         ok = to ? take(to, &file.tensors[i], err)
-                : error_set(err, ERROR_UNKNOWN, "the adapter belongs to another model", "the model has no such adapter");
+                : error_set(err, ERROR_UNKNOWN, "the adapter belongs to another model, or has more targets",
+                            "the model has no such adapter");
         if (!ok)
             error_at(err, "%s: %s", path, file.tensors[i].name);
     }
+    ok = ok && (check_whole(&file, tensors, count, err) || error_at(err, "%s", path));
     safetensors_close(&file);
     return ok;
 }

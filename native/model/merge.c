@@ -7,7 +7,7 @@
 
 #include "native/base/buffer.h"
 #include "native/base/file.h"
-#include "native/model/adapter.h"
+#include "native/model/adapter_add.h"
 #include "native/model/config.h"
 #include "native/model/convert.h"
 #include "native/model/gguf.h"
@@ -17,96 +17,11 @@
 
 struct merge {
     struct model_source *model;
-    struct safetensors adapter;
-    unsigned rank, alpha;
-    float scale;
+    struct adapter_file adapter;
     enum tensor_type type;
-    size_t used; /* tensors of the adapter that found their weight */
 };
 
 /* The weights, one by one ------------------------------------------------------------------------------------------------ */
-
-/* The adapter's tensor A or B for "X.weight"; NULL when there is none. */
-static const struct tensor *part_of(const struct merge *m, const char *weight, char part)
-{
-    const size_t length = strlen(weight);
-    char name[1024];
-
-    if (length < 8 || strcmp(weight + length - 7, ".weight") != 0)
-        return NULL;
-    snprintf(name, sizeof name, "base_model.model.%.*s.lora_%c.weight", (int)length - 7, weight, part);
-    for (size_t i = 0; i < m->adapter.count; i++)
-        if (strcmp(m->adapter.tensors[i].name, name) == 0)
-            return &m->adapter.tensors[i];
-    return NULL;
-}
-
-static float *values_of(const struct tensor *t, struct error *err)
-{
-    const uint64_t count = tensor_values(t);
-    float *values = malloc((count + 1) * sizeof *values);
-
-    if (!values) {
-        error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
-        return NULL;
-    }
-    convert_to_f32(t->type, t->data, count, values);
-    for (uint64_t i = 0; i < count; i++)
-        if (!f32_is_finite(values[i])) {
-            error_set(err, ERROR_NON_FINITE, "fetch the adapter again", "%s has a value that is not finite", t->name);
-            free(values);
-            return NULL;
-        }
-    return values;
-}
-
-/* weight [out, in] gains scale * b [out, rank] a [rank, in]; `sum` has room for a row. */
-static void add_product(const struct merge *m, float *weight, const float *b, const float *a, uint64_t out, uint64_t in,
-                        float *sum)
-{
-    for (uint64_t o = 0; o < out; o++) {
-        memset(sum, 0, in * sizeof *sum);
-        for (unsigned k = 0; k < m->rank; k++)
-            for (uint64_t i = 0; i < in; i++)
-                sum[i] += b[o * m->rank + k] * a[k * in + i];
-        for (uint64_t i = 0; i < in; i++)
-            weight[o * in + i] += m->scale * sum[i];
-    }
-}
-
-/* Whether the adapter has both parts for `t`, in its shape. */
-static bool check_pair(const struct merge *m, const struct tensor *t, struct error *err)
-{
-    const struct tensor *a = part_of(m, t->name, 'A'), *b = part_of(m, t->name, 'B');
-
-    if (!a || !b)
-        return error_set(err, ERROR_MISSING, NULL, "%s: the adapter has only one of lora_A and lora_B", t->name);
-    if (t->rank != 2 || a->rank != 2 || b->rank != 2 || a->dims[0] != m->rank || b->dims[1] != m->rank ||
-        a->dims[1] != t->dims[1] || b->dims[0] != t->dims[0])
-        return error_set(err, ERROR_SHAPE, "the adapter belongs to another model", "%s: the adapter's shape does not fit",
-                         t->name);
-    return true;
-}
-
-static bool add_adapter(struct merge *m, const struct tensor *t, float *weight, struct error *err)
-{
-    const struct tensor *a = part_of(m, t->name, 'A'), *b = part_of(m, t->name, 'B');
-
-    if (!a && !b)
-        return true;
-    if (!check_pair(m, t, err))
-        return false;
-    float *low = values_of(a, err), *high = low ? values_of(b, err) : NULL, *sum = malloc((t->dims[1] + 1) * sizeof *sum);
-    const bool ok = high && (sum || error_set(err, ERROR_MEMORY, NULL, "no memory for a row"));
-
-    if (ok)
-        add_product(m, weight, high, low, t->dims[0], t->dims[1], sum);
-    m->used += 2;
-    free(low);
-    free(high);
-    free(sum);
-    return ok;
-}
 
 /* The merged values of a weight; the caller frees them. */
 static float *merged(struct merge *m, const struct tensor *t, struct error *err)
@@ -117,7 +32,7 @@ static float *merged(struct merge *m, const struct tensor *t, struct error *err)
         error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
         return NULL;
     }
-    if (model_read_tensor(m->model, t->name, weight, err) && add_adapter(m, t, weight, err))
+    if (model_read_tensor(m->model, t->name, weight, err) && adapter_file_add(&m->adapter, t, weight, err))
         return weight;
     free(weight);
     return NULL;
@@ -126,20 +41,21 @@ static float *merged(struct merge *m, const struct tensor *t, struct error *err)
 /* Every tensor of the adapter must have found its weight. */
 static bool all_used(const struct merge *m, struct error *err)
 {
-    for (size_t i = 0; m->used != m->adapter.count && i < m->adapter.count; i++) {
-        const char *name = m->adapter.tensors[i].name;
+    const struct safetensors *file = &m->adapter.file;
+
+    for (size_t i = 0; m->adapter.used != file->count && i < file->count; i++) {
         bool found = false;
 
-        for (size_t j = 0; !found && j < model_tensor_count(m->model); j++) {
-            const char *weight = model_tensor(m->model, j)->name;
-
-            found = part_of(m, weight, 'A') == &m->adapter.tensors[i] || part_of(m, weight, 'B') == &m->adapter.tensors[i];
-        }
+        for (size_t j = 0; !found && j < model_tensor_count(m->model); j++)
+            for (int part = ADAPTER_A; part < ADAPTER_NONE && !found; part++)
+                found =
+                    adapter_file_part(&m->adapter, model_tensor(m->model, j)->name, (enum adapter_part)part) == &file->tensors[i];
         if (!found)
             return error_set(err, ERROR_UNKNOWN, "the adapter belongs to another model", "%s: the model has no such module",
-                             name);
+                             file->tensors[i].name);
     }
-    return true;
+    return m->adapter.used == file->count || error_set(err, ERROR_UNSUPPORTED, "use_dora belongs to them",
+                                                       "adapter_config.json tells of no DoRA, the file has magnitudes");
 }
 
 /* A new stored copy of the values; NULL with `err`. */
@@ -369,23 +285,23 @@ static void add_text(struct buffer *b, const char *key, const char *text, size_t
 }
 
 /* A or B of the weight `t` of the base, as f32 and in its rows, under ggml's name. */
-static bool write_part(struct merge *m, const struct tensor *t, char part, unsigned heads, const char *weight, struct tensor *out,
-                       struct error *err)
+static bool write_part(struct merge *m, const struct tensor *t, enum adapter_part part, unsigned heads, const char *weight,
+                       struct tensor *out, struct error *err)
 {
-    struct tensor shape = *part_of(m, weight, part);
+    struct tensor shape = *adapter_file_part(&m->adapter, weight, part);
     char name[GGUF_NAME + 16];
-    float *values = values_of(&shape, err);
+    float *values = adapter_file_values(&shape, err);
 
-    snprintf(name, sizeof name, "%s.lora_%c", t->name, part == 'A' ? 'a' : 'b');
+    snprintf(name, sizeof name, "%s.lora_%c", t->name, part == ADAPTER_A ? 'a' : 'b');
     shape.name = name;
-    bool ok = values && (part == 'A' || heads == 0 || interleave(&values, &shape, heads, err));
+    bool ok = values && (part == ADAPTER_A || heads == 0 || interleave(&values, &shape, heads, err));
 
     ok = ok && store(TENSOR_F32, &shape, values, out, err);
     free(values);
     return ok;
 }
 
-/* The two parts that belong to `t`, if there are; counted in m->used. */
+/* The two parts that belong to `t`, if there are; counted in m->adapter.used. */
 static bool write_pair(struct merge *m, const struct tensor *t, struct tensor *out, struct error *err)
 {
     char name[2 * GGUF_NAME];
@@ -393,14 +309,14 @@ static bool write_pair(struct merge *m, const struct tensor *t, struct tensor *o
 
     if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &form, err))
         return false;
-    if (!part_of(m, name, 'A') && !part_of(m, name, 'B'))
-        return true;
-    if (!check_pair(m, model_find(m->model, name), err) || !write_part(m, t, 'A', form.heads, name, &out[m->used], err))
+    const struct tensor *weight = model_find(m->model, name);
+    bool has = false;
+
+    if (weight && !adapter_file_has(&m->adapter, weight, &has, err))
         return false;
-    m->used++;
-    if (!write_part(m, t, 'B', form.heads, name, &out[m->used], err))
-        return false;
-    m->used++;
+    for (int part = ADAPTER_A; has && part <= ADAPTER_B; part++, m->adapter.used++)
+        if (!write_part(m, t, (enum adapter_part)part, form.heads, name, &out[m->adapter.used], err))
+            return false;
     return true;
 }
 
@@ -409,20 +325,20 @@ static void add_adapter_file(struct buffer *b, const struct merge *m, const stru
     struct text_slice architecture = { "llama", 5 };
 
     gguf_text(file, "general.architecture", &architecture);
-    add_start(b, 3, m->used, 4);
+    add_start(b, 3, m->adapter.used, 4);
     add_text(b, "general.architecture", architecture.bytes, architecture.size);
     add_text(b, "general.type", "adapter", 7);
     add_text(b, "adapter.type", "lora", 4);
     add_key(b, "adapter.lora.alpha", GGUF_F32);
-    buffer_add_u32(b, f32_bits((float)m->alpha));
-    add_tensors(b, tensors, m->used, 32);
+    buffer_add_u32(b, f32_bits((float)(adapter_scale(&m->adapter.kind) * m->adapter.kind.rank)));
+    add_tensors(b, tensors, m->adapter.used, 32);
 }
 
 static bool write_adapter(struct merge *m, const char *base, const char *out, struct error *err)
 {
     struct gguf file;
     struct buffer bytes = { 0 };
-    struct tensor *tensors = calloc(m->adapter.count + 2, sizeof *tensors);
+    struct tensor *tensors = calloc(m->adapter.file.count + 2, sizeof *tensors);
     bool ok = gguf_open(&file, base, err) && (tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for the adapter"));
 
     for (size_t i = 0; ok && i < file.tensor_count; i++)
@@ -432,7 +348,7 @@ static bool write_adapter(struct merge *m, const char *base, const char *out, st
         add_adapter_file(&bytes, m, &file, tensors);
         ok = file_write(out, bytes.bytes, bytes.size, 0666, err);
     }
-    for (size_t i = 0; tensors && i < m->adapter.count; i++)
+    for (size_t i = 0; tensors && i < m->adapter.file.count; i++)
         tensor_free(&tensors[i]);
     free(tensors);
     buffer_free(&bytes);
@@ -459,14 +375,12 @@ static bool check_format(const struct merge *m, const char *out, struct error *e
 
 static bool open_adapter(struct merge *m, const char *folder, struct error *err)
 {
-    char path[PATH_MAX];
+    const char *type = json_string_value(json_object_get(model_config(m->model), "model_type"));
 
-    if (!adapter_read_config(folder, &m->rank, &m->alpha, err))
+    if (!adapter_file_open(&m->adapter, folder, err))
         return false;
-    if (snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder) >= PATH_MAX)
-        return error_set(err, ERROR_LIMIT, NULL, "path is too long");
-    m->scale = (float)m->alpha / (float)m->rank;
-    return safetensors_open(&m->adapter, path, err);
+    m->adapter.transposed = type && strcmp(type, "gpt2") == 0 && strcmp(model_format(m->model), "gguf") != 0;
+    return true;
 }
 
 bool merge_write(const char *base, const char *adapter, const char *out, enum tensor_type type, struct error *err)
@@ -476,7 +390,7 @@ bool merge_write(const char *base, const char *adapter, const char *out, enum te
 
     if (ok)
         ok = strcmp(model_format(m.model), "gguf") == 0 ? write_gguf(&m, base, out, err) : write_folder(&m, base, out, err);
-    safetensors_close(&m.adapter);
+    adapter_file_close(&m.adapter);
     model_close(m.model);
     return ok;
 }
@@ -488,8 +402,11 @@ bool merge_write_adapter(const char *base, const char *adapter, const char *out,
 
     if (ok && strcmp(model_format(m.model), "gguf") != 0)
         ok = error_set(err, ERROR_UNSUPPORTED, "give the GGUF file that the adapter is to serve", "%s is no GGUF file", base);
-    ok = ok && open_adapter(&m, adapter, err) && write_adapter(&m, base, out, err);
-    safetensors_close(&m.adapter);
+    ok = ok && open_adapter(&m, adapter, err);
+    if (ok && m.adapter.kind.dora)
+        ok = error_set(err, ERROR_UNSUPPORTED, "merge it in: leave --only out", "llama.cpp reads no magnitudes of DoRA");
+    ok = ok && write_adapter(&m, base, out, err);
+    adapter_file_close(&m.adapter);
     model_close(m.model);
     return ok;
 }

@@ -1,6 +1,6 @@
 /* merge.h - a model with an adapter added into its weights, as new files.
  *
- *     W + (alpha / r) B A      the products are summed over the rank in ascending order, each step rounded to binary32
+ *     W + s B A, of DoRA in its rows' norms: adapter_add.h
  *
  * A folder gives a folder (model.safetensors and copies of the small files beside it), a GGUF file a GGUF file with the same keys.
  */
@@ -19,7 +19,7 @@
 bool merge_write(const char *base, const char *adapter, const char *out, enum tensor_type type, struct error *err);
 
 /* Writes the adapter by itself as llama.cpp reads it (--lora): a GGUF file of general.type "adapter", whose tensors "X.lora_a" [rank, in] and
- * "X.lora_b" [out, rank] are named and ordered as those of the GGUF file `base`, as f32. Errors as above. */
+ * "X.lora_b" [out, rank] are named and ordered as those of the GGUF file `base`, as f32; adapter.lora.alpha is s r. Errors as above; unsupported: a DoRA. */
 bool merge_write_adapter(const char *base, const char *adapter, const char *out, struct error *err);
 
 #endif

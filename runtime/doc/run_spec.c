@@ -102,21 +102,45 @@ static bool range(const char *path, struct error *err)
     return error_at(err, "%s", path);
 }
 
+static bool check_targets(const json_t *targets, struct error *err)
+{
+    static const struct schema_field name = FIELD("target", TEXT, .least = 1, .most = 128);
+    static const struct schema_field list = FIELD("targets", LIST, .item = &name, .least = 1, .most = SPEC_TARGETS);
+    static const struct schema whole = { &list, 1 };
+    const char *text = json_string_value(targets);
+    json_t *object;
+
+    if (text && strcmp(text, "all-linear") == 0)
+        return true;
+    if (!json_is_array(targets)) {
+        error_set(err, text ? ERROR_UNKNOWN : ERROR_TYPE, "{ \"q_proj\", \"v_proj\" } names ends of modules",
+                  "targets are \"all-linear\" or a list of names");
+        return error_at(err, "adapter.targets");
+    }
+    object = json_pack("{s:O}", "targets", targets);
+
+    bool ok = schema_check(&whole, object, err);
+
+    json_decref(object);
+    return ok || error_at(err, "adapter");
+}
+
 static bool check_adapter(const json_t *spec, struct error *err)
 {
-    bool lora = strcmp(json_string_value(at(spec, "adapter.kind")), "lora") == 0;
-    static const char *const parts[] = { "rank", "alpha", "targets" };
+    const json_t *adapter = at(spec, "adapter");
+    bool none = strcmp(json_string_value(at(spec, "adapter.kind")), "none") == 0;
+    static const char *const parts[] = { "rank", "alpha", "targets", "scaling", "start" };
 
-    for (size_t i = 0; i < 3; i++) {
-        bool given = json_object_get(at(spec, "adapter"), parts[i]) != NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        bool given = json_object_get(adapter, parts[i]) != NULL, needed = i < 3 && !none;
 
-        if (given == lora)
+        if (given ? !none : !needed)
             continue;
-        error_set(err, lora ? ERROR_MISSING : ERROR_UNKNOWN, NULL,
-                  lora ? "this field is missing" : "an adapter of kind none has no such field");
+        error_set(err, given ? ERROR_UNKNOWN : ERROR_MISSING, NULL,
+                  given ? "an adapter of kind none has no such field" : "this field is missing");
         return error_at(err, "adapter.%s", parts[i]);
     }
-    return true;
+    return none || check_targets(json_object_get(adapter, "targets"), err);
 }
 
 static bool check_committee(const json_t *spec, struct error *err)
@@ -352,7 +376,10 @@ static void read_training(struct run_spec *out, const json_t *json)
     out->adapter.kind = json_string_value(at(json, "adapter.kind"));
     out->adapter.rank = (uint32_t)number(json, "adapter.rank");
     out->adapter.alpha = (uint32_t)number(json, "adapter.alpha");
-    out->adapter.targets = json_string_value(at(json, "adapter.targets"));
+    out->adapter.targets = at(json, "adapter.targets");
+    out->adapter.continued = json_object_get(json_object_get(json, "adapter"), "start") != NULL;
+    if (out->adapter.continued)
+        out->adapter.start = document_cid(json_object_get(json, "adapter"), "start");
     out->rounds = (uint32_t)number(json, "rounds");
     out->batch_tokens = (uint32_t)number(json, "batch_tokens");
     out->dataset.manifest = document_cid(at(json, "dataset"), "manifest");

@@ -13,7 +13,7 @@
 #include "runtime/crypto/release.h"
 #include "runtime/doc/documents.h"
 
-enum { SPEC_AGGREGATORS = 8, SPEC_IMPORTS = 32, SPEC_PANEL = 32, SPEC_TRAINERS = 60 };
+enum { SPEC_AGGREGATORS = 8, SPEC_IMPORTS = 32, SPEC_PANEL = 32, SPEC_TRAINERS = 60, SPEC_TARGETS = 4096 };
 
 struct spec_script {
     struct hash cid;
@@ -47,9 +47,11 @@ struct run_spec {
     bool referenced;
     const char *chat_template; /* "model": the one in base_model; else the text of a CID */
     struct {
-        const char *kind; /* "lora"; "none": every weight is trained, the rest is 0 and NULL */
+        const char *kind; /* "lora", "dora"; "none": every weight is trained, the rest is 0 and NULL */
         uint32_t rank, alpha;
-        const char *targets; /* "all-linear" */
+        const json_t *targets; /* "all-linear", or a list of ends of modules' names; borrowed */
+        bool continued;        /* from `start`: a manifest like that of base_model, of a PEFT folder */
+        struct hash start;
     } adapter;
     struct spec_script aggregators[SPEC_AGGREGATORS]; /* applied in this order */
     size_t aggregator_count;

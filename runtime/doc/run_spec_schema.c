@@ -17,13 +17,15 @@ static const struct schema_field script_fields[] = {
 static const struct schema script = SCHEMA(script_fields);
 static const struct schema_field a_script = FIELD("", OBJECT, .of = &script);
 
-static const char *const adapters[] = { "lora", "none", NULL };
-static const char *const targets[] = { "all-linear", NULL };
+static const char *const adapters[] = { "lora", "dora", "none", NULL };
+static const char *const scalings[] = { "root", NULL };
 static const struct schema_field adapter_fields[] = {
     FIELD("kind", CHOICE, .choices = adapters),
     FIELD("rank", INTEGER, .least = 1, .most = 1024, .optional = true),
     FIELD("alpha", INTEGER, .least = 1, .most = 65536, .optional = true),
-    FIELD("targets", CHOICE, .choices = targets, .optional = true),
+    FIELD("scaling", CHOICE, .choices = scalings, .optional = true),
+    FIELD("targets", ANY, .optional = true),
+    FIELD("start", CID, .optional = true),
 };
 static const struct schema adapter = SCHEMA(adapter_fields);
 
@@ -235,7 +237,7 @@ void run_spec_complete(json_t *draft)
     reals_to_text(draft);
     integers_to_text(&spec_schema, draft);
     schema_complete(&spec_schema, draft);
-    if (json_is_string(json_object_get(kind, "kind")) && strcmp(document_text(kind, "kind"), "lora") == 0 &&
+    if (json_is_string(json_object_get(kind, "kind")) && strcmp(document_text(kind, "kind"), "none") != 0 &&
         !json_object_get(kind, "targets"))
         json_object_set_new(kind, "targets", json_string("all-linear"));
 }

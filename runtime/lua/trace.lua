@@ -181,6 +181,7 @@ function verbs.model(request)
   end
   weights.scope, t.layer = "", nil
   local result = called(meta.warnings, out.head, w, x, b, c)
+  R.check_targets(weights)
   write_model_outputs(result, out.data, meta)
   if extra then meta.aux = R.write_terms("aux", extra) end
   meta.inputs, meta.params, meta.axes, meta.layers, meta.nodes = by_name(read), weights.order, c.axes, c.layers, native.graph_size(0)
@@ -429,6 +430,7 @@ end
 local function adapters_of(params)
   local out, index = {}, {}
   for _, p in ipairs(params) do
+    if p.role == "magnitude" then R.hint("take an aggregator over whole or tensor", "over adapter there is no rule for the magnitudes of DoRA") end
     if p.role then
       if not index[p.module] then index[p.module] = {}; out[#out + 1] = index[p.module] end
       index[p.module][p.role] = p

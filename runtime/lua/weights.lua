@@ -4,7 +4,7 @@ local R = ...
 local raise, node, need, parse = R.raise, R.node, R.need, R.parse
 local W = {}
 local kinds = { matrix = 0, table = 1, vector = 2 }
-local roles = { lora_a = 1, lora_b = 2 }
+local roles = { lora_a = 1, lora_b = 2, magnitude = 3 }
 local deviation = 0.02 -- of weights that nobody initialised otherwise
 
 local function size_of(a) return R.current.sizes[a] or raise("axis %s has no size: neither in the input nor in config().axes", a) end
@@ -36,30 +36,53 @@ local function declare(state, file, axes, sizes, info)
     if old.axes ~= text then R.shape_error(nil, "%s is [%s] elsewhere, [%s] here", file, old.axes, text) end
     return old.record
   end
-  local how, value = fill_of(info.init, info.default)
+  local how, value = 2, 0
+  if not info.norms_of then how, value = fill_of(info.init, info.default) end
   local trained = state.train_all or info.role ~= nil
   local layer = R.current.layer
   local _, record = node("parameter", { axes = words, name = file, numbers = { value },
     integers = { kinds[info.kind], layer or -1, roles[info.role] or 0, info.leading or 0, how } }, trained)
   local made = { name = file, axes = text, kind = info.kind, layer = layer, role = info.role, module = info.module, out = info.out,
-    inp = info.inp, trained = trained, init = how == 0 and { fill = value } or { normal = value } }
+    inp = info.inp, trained = trained, init = how == 0 and { fill = value } or how == 1 and { normal = value } or { row_norms = info.norms_of } }
   state.all[file] = { axes = text, record = record, made = made }
   state.order[#state.order + 1] = made
   return record
 end
 
--- Unless the run names targets: every matrix but those at both ends, the embedding's and the head's.
+-- Unless the run names targets: every matrix but those at both ends, the embedding's and the head's. A target is the end of a module's name.
 local function targeted(state, name)
-  local lora, same = state.lora, state.all[state.scope .. name .. ".weight"]
+  local lora, module = state.lora, state.scope .. name
+  local same, yes = state.all[module .. ".weight"], false
   if #lora.targets == 0 then return name ~= "lm_head" and same.made.kind ~= "table" and not string.find(name, "embed", 1, true) end
   for _, t in ipairs(lora.targets) do
-    if name == t or string.sub(name, -#t - 1) == "." .. t then return true end
+    if module == t or string.sub(module, -#t - 1) == "." .. t then yes, state.found[t] = true, true end
   end
-  return false
+  return yes
+end
+
+-- Every target that was named must have been met.
+function R.check_targets(state)
+  for _, t in ipairs(state.lora and state.lora.targets or {}) do
+    if not state.found[t] then R.hint("name ends of modules, or \"all-linear\"", "the target %s is no linear map of this model", t) end
+  end
+end
+
+-- DoRA: a row of the adapted matrix has the length m, whatever its adapter makes of it; its norm carries no gradient.
+local function magnified(state, y, weight, a, b, scale, module, inp, out, sizes)
+  local m = declare(state, module .. ".lora_magnitude_vector", out, sizes, { kind = "vector", role = "magnitude", module = module,
+    norms_of = module .. ".weight" })
+  local _, product = node("dot", { b, a, axes = { "rank", 0 } }, true)
+  local _, part = node("*", { product, scale }, true)
+  local _, whole = node("+", { weight, part }, true)
+  local _, norm = node("norm", { whole, axes = R.axis_words(inp) }, true)
+  local _, length = node("detach", { norm })
+  local _, ratio = node("/", { m, length }, true)
+  local _, result = node("*", { y, ratio }, true)
+  return result
 end
 
 -- y + dot(dot(x, A), B) * scale, in the form that the canonical rewrites know.
-local function adapted(state, y, x, name, inp, out, sizes, info)
+local function adapted(state, y, x, weight, name, inp, out, sizes, info)
   local lora, module = state.lora, state.scope .. name
   local s = R.copy(sizes)
   s.rank = lora.rank
@@ -77,7 +100,7 @@ local function adapted(state, y, x, name, inp, out, sizes, info)
   local _, scale = node("constant", { numbers = { lora.scale }, type = "f32" })
   local _, part = node("*", { low, scale }, true)
   local _, sum = node("+", { y, part }, true)
-  return sum
+  return lora.dora and magnified(state, sum, weight, a, b, scale, module, inp, out, sizes) or sum
 end
 
 local function state_of(w, op)
@@ -125,7 +148,7 @@ function W.linear(w, x, name, shape, o)
   else
     local weight = declare(state, file, axes, sizes, info)
     _, y = node("dot", { r, weight, axes = over }, r.grad or weight.grad)
-    if state.lora and targeted(state, name) then y = adapted(state, y, r, name, inp, stored, sizes, info) end
+    if state.lora and targeted(state, name) then y = adapted(state, y, r, weight, name, inp, stored, sizes, info) end
   end
   if o.bias then
     local bias = declare(state, state.scope .. name .. ".bias", stored, sizes, { kind = "vector", default = "zeros" })
@@ -199,9 +222,9 @@ end
 R.states = {}
 for name, fn in next, W do W[name] = R.watch(fn) end
 
--- A fresh `w`. options: lora { rank, scale, targets } or nil, train_all.
+-- A fresh `w`. options: lora { rank, scale, targets, dora } or nil, train_all.
 function R.weights(options)
-  local state = { scope = "", all = {}, order = R.list(), lora = options.lora, train_all = options.train_all }
+  local state = { scope = "", all = {}, found = {}, order = R.list(), lora = options.lora, train_all = options.train_all }
   local w = R.fields("w", function(name) return W[name] end, function() return R.keys(W) end)
   R.states[w] = state
   return w, state

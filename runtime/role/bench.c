@@ -207,23 +207,22 @@ static bool add_part(const char *folder, const char *name, json_t *scripts, json
 static json_t *open_job(const char *path, const json_t *config, const char *adapter, const char *template, struct error *err)
 {
     char folder[4096];
-    unsigned rank = 0, alpha = 0;
     json_t *scripts = json_object(), *imports = json_object(), *spec, *job = NULL;
+    json_t *told = adapter ? adapter_describe(adapter, err) : json_pack("{s:s}", "kind", "none");
 
     sponsor_scripts_folder(folder);
-    if ((!adapter || adapter_read_config(adapter, &rank, &alpha, err)) &&
-        add_model_script(folder, config, scripts, imports, err) && add_part(folder, "chat_sft", scripts, imports, err) &&
+    if (told && add_model_script(folder, config, scripts, imports, err) && add_part(folder, "chat_sft", scripts, imports, err) &&
         add_part(folder, "sgd", scripts, imports, err) && add_part(folder, "diloco", scripts, imports, err)) {
-        spec = json_pack("{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:[], s:O, s:{s:s, s:i, s:i}, s:I, s:I, s:{}}", "model",
-                         "script", "model", "objective", "script", "chat_sft", "inner", "script", "sgd", "outer", "script", "sgd",
-                         "schedule", "script", "diloco", "aggregators", "imports", imports, "adapter", "kind",
-                         adapter ? "lora" : "none", "rank", (int)rank, "alpha", (int)alpha, "batch_tokens",
+        spec = json_pack("{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:[], s:O, s:O, s:I, s:I, s:{}}", "model", "script",
+                         "model", "objective", "script", "chat_sft", "inner", "script", "sgd", "outer", "script", "sgd",
+                         "schedule", "script", "diloco", "aggregators", "imports", imports, "adapter", told, "batch_tokens",
                          (json_int_t)bench_context(config, 8192), "context", (json_int_t)bench_context(config, 8192), "limits");
         job = json_pack("{s:s, s:s, s:s, s:s?, s:O, s:o}", "job", "open", "run", "bench", "model", path, "template", template,
                         "scripts", scripts, "spec", spec);
     }
     json_decref(scripts);
     json_decref(imports);
+    json_decref(told);
     return job;
 }
 

@@ -417,7 +417,8 @@ bool course_wants(struct course *c, struct fetch_want **wants, size_t *count, bo
     if (strcmp(c->spec.chat_template, "model") != 0 && cid_parse(c->spec.chat_template, &template, err))
         want(&w, template, false);
     ok = want_model(c, &w, c->spec.base_model, complete, err) &&
-         (!c->spec.referenced || want_model(c, &w, c->spec.reference, complete, err));
+         (!c->spec.referenced || want_model(c, &w, c->spec.reference, complete, err)) &&
+         (!c->spec.adapter.continued || want_model(c, &w, c->spec.adapter.start, complete, err));
     *wants = w.list;
     *count = w.count;
     return ok;
@@ -521,13 +522,14 @@ static bool read_shards(struct course *c, struct error *err)
 
 bool course_prepare(struct course *c, struct error *err)
 {
-    char path[4096], reference[4096];
+    char path[4096], reference[4096], adapter[4096];
     json_t *scripts = json_object();
     struct buffer template = { 0 };
     struct hash id;
     bool ok = lay_out_model(c, c->spec.base_model, path, err) &&
-              (!c->spec.referenced || lay_out_model(c, c->spec.reference, reference, err)) && add_scripts(c, scripts, err) &&
-              read_shards(c, err);
+              (!c->spec.referenced || lay_out_model(c, c->spec.reference, reference, err)) &&
+              (!c->spec.adapter.continued || lay_out_model(c, c->spec.adapter.start, adapter, err)) &&
+              add_scripts(c, scripts, err) && read_shards(c, err);
 
     if (ok && strcmp(c->spec.chat_template, "model") != 0)
         ok = cid_parse(c->spec.chat_template, &id, err) && block_get(&c->node->blocks, id, &template, err);
@@ -537,6 +539,8 @@ bool course_prepare(struct course *c, struct error *err)
                             "scripts", scripts);
     if (c->open && c->spec.referenced)
         json_object_set_new(c->open, "reference", json_string(reference));
+    if (c->open && c->spec.adapter.continued)
+        json_object_set_new(c->open, "adapter", json_string(adapter));
     buffer_free(&template);
     json_decref(scripts);
     return ok && (c->open || error_set(err, ERROR_SYNTAX, NULL, "the chat template is not UTF-8"));

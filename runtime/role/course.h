@@ -2,7 +2,7 @@
  *
  *     peer ── run document ── enrolments ── scripts, model, dataset manifest ──> store ── worker opens ──> roots of the start
  *
- * Model manifest, the block that `base_model` names:  { "files": [ { "name": "config.json", "object": CID, "size": n }, ... ], "version": 1 }
+ * Model manifest, the block that `base_model` names (and `adapter.start` likewise, of a PEFT folder):  { "files": [ { "name": "config.json", "object": CID, "size": n }, ... ], "version": 1 }
  * Dataset manifest:  { "rows": n, "shards": [ { "object": CID, "rows": n, "size": n }, ... ], "version": 1 }
  */
 #ifndef RONDO_ROLE_COURSE_H

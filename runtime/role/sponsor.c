@@ -11,6 +11,7 @@
 
 #include "native/base/file.h"
 #include "native/base/hex.h"
+#include "native/model/adapter.h"
 #include "runtime/doc/canonical.h"
 #include "runtime/role/course.h"
 #include "runtime/role/dataset.h"
@@ -288,6 +289,66 @@ static bool put_model(const struct sponsor_setting *setting, json_t *draft, cons
     return ok || error_at(err, "%s", field);
 }
 
+/* What the draft leaves open of an adapter that it goes on from is told by the adapter. */
+static bool fill_adapter(const char *folder, json_t *adapter, struct error *err)
+{
+    json_t *told = adapter_describe(folder, err), *targets = json_object(), *names = json_array(), *module;
+    const char *name;
+    size_t index;
+
+    json_array_foreach(json_object_get(told, "targets"), index, module)
+    {
+        const char *whole = json_string_value(module), *dot = strrchr(whole, '.');
+
+        name = dot ? dot + 1 : whole;
+        if (!json_object_get(targets, name))
+            json_array_append_new(names, json_string(name));
+        json_object_set_new(targets, name, json_true());
+    }
+    if (told && json_object_get(adapter, "alpha"))
+        json_object_del(told, "scaling");
+    if (told) {
+        json_object_set(told, "targets", names);
+        json_object_update_missing(adapter, told);
+    }
+    json_decref(targets);
+    json_decref(names);
+    json_decref(told);
+    return told != NULL;
+}
+
+/* `start`: a PEFT folder, or the file of tensors in it. */
+static bool put_adapter(const struct sponsor_setting *setting, json_t *draft, struct error *err)
+{
+    static const char *const names[] = { "adapter_config.json", "adapter_model.safetensors" };
+    json_t *adapter = json_object_get(draft, "adapter"), *files, *manifest;
+    const char *start = document_text(adapter, "start");
+    char found[4096], folder[4096], file[PATH_MAX];
+    struct hash already;
+    struct error no = { 0 };
+    bool ok;
+
+    if (!start || cid_parse(start, &already, &no))
+        return true;
+    snprintf(folder, sizeof folder, "%s", sponsor_find(start, found));
+
+    char *slash = strrchr(folder, '/');
+
+    if (slash && strcmp(slash + 1, names[1]) == 0)
+        *slash = 0;
+    ok = fill_adapter(folder, adapter, err);
+    files = json_array();
+    for (int i = 0; ok && i < 2; i++) {
+        ok = snprintf(file, sizeof file, "%s/%s", folder, names[i]) < PATH_MAX ||
+             error_set(err, ERROR_LIMIT, NULL, "path is too long");
+        ok = ok && put_model_file(setting, file, names[i], files, err);
+    }
+    manifest = json_pack("{s:o, s:i}", "files", files, "version", 1);
+    ok = ok && put_json(setting, manifest, adapter, "start", err);
+    json_decref(manifest);
+    return ok || error_at(err, "adapter.start");
+}
+
 static bool put_template(const struct sponsor_setting *setting, json_t *draft, struct error *err)
 {
     const char *path = document_text(draft, "chat_template");
@@ -345,7 +406,7 @@ bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, stru
 {
     fill_identity(setting, draft);
     if (!put_scripts(setting, draft, err) || !put_model(setting, draft, "base_model", err) ||
-        !put_model(setting, draft, "reference", err) || !put_template(setting, draft, err) ||
+        !put_model(setting, draft, "reference", err) || !put_adapter(setting, draft, err) || !put_template(setting, draft, err) ||
         !dataset_put(setting->blocks, json_object_get(draft, "dataset"), err))
         return false;
     run_spec_complete(draft);

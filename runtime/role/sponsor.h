@@ -3,6 +3,7 @@
  *     run file ── { spec, network } ──> draft ── names -> CIDs, keys, fallbacks ──> run document ── escrows on the ledger
  *
  * In a draft a script is a name ("chat_sft": found in the scripts folder) or a path, `base_model` a folder or a .gguf file,
+ * `adapter.start` a PEFT folder (what the draft leaves open of the adapter is then taken from it),
  * `chat_template` "model" or a file, `dataset` names JSONL files (dataset.h). What those scripts import is found by name and pinned in
  * `imports`.
  */

@@ -75,8 +75,9 @@ struct script_model_request {
     int64_t length;             /* of the longest sequence: scalings of positions that depend on it take it (nn.rope); 0: time */
     json_t *sizes;              /* further axes of the input ("channel", "height", "width"); NULL: none; borrowed */
     int64_t rank;               /* LoRA rank; 0: no adapters */
-    double scale;               /* what the product of the adapter is multiplied by: alpha / rank */
-    const char *const *targets; /* suffixes of module names that get adapters ("q_proj"); NULL: every linear but lm_head */
+    double scale;               /* what the product of the adapter is multiplied by: adapter_scale */
+    bool dora;                  /* with magnitudes */
+    const char *const *targets; /* ends of module names that get adapters ("q_proj"); NULL: every linear but lm_head */
     size_t target_count;
     bool train_all; /* every parameter carries a gradient; else the adapters alone (with rank 0: every one) */
     bool training;  /* dropout is on */
@@ -84,12 +85,12 @@ struct script_model_request {
 /* One graph. Inputs and parameters (by name): of text `ids`, `position`, `segment` i32 and `real` f32 [row time], those that are read; and every
  * parameter by its name in the model file ("model.layers.0.self_attn.q_proj.weight"; adapters
  * "model.layers.0.self_attn.q_proj.lora_A.weight" and ".lora_B.weight", PEFT's layout: A [rank in], B [out rank],
- * y = x W' + scale (x A') B'). Outputs: `logits` [row time vocab] (or `forecast`), `hidden` [row time embed], and for the
+ * y = x W' + scale (x A') B', of DoRA times m / ||W + scale B A|| of each row, m ".lora_magnitude_vector" [out]). Outputs: `logits` [row time vocab] (or `forecast`), `hidden` [row time embed], and for the
  * averages that blocks add `aux.0.sum`, `aux.0.count`, ...
  * meta: { data, graph: 0, hashes: [ hex ], inputs: [ { name, axes, type } ], outputs: [ { name, axes } ],
  *         axes (config's sizes), layers, unread (keys of config never read),
- *         params: [ { name, axes, kind: matrix|table|vector, layer?, role? (lora_a|lora_b), module?, out?, inp?, trained,
- *                     init: { fill: value } | { normal: deviation } } ] in order of first use,
+ *         params: [ { name, axes, kind: matrix|table|vector, layer?, role? (lora_a|lora_b|magnitude), module?, out?, inp?, trained,
+ *                     init: { fill: value } | { normal: deviation } | { row_norms: name of a matrix } } ] in order of first use,
  *         aux: [ { coef, sum, count } ] with names of outputs }. An `expert` matrix stands once as "a.*.b.weight" with
  * axis `expert` first; the file's tensors are a.0.b.weight, ... */
 bool script_trace_model(const struct script_bundle *bundle, const struct script_model_request *request,

@@ -359,9 +359,7 @@ static bool flatten(const struct layout *l, struct tensor *tensors, struct error
 
 json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
 {
-    json_t *adapter = json_object_get(s->spec, "adapter");
     const char *folder = document_text(job, "folder"), *base = document_text(job, "base");
-    bool lora = strcmp(document_text(adapter, "kind"), "lora") == 0;
     float *values = layout_values(&s->layout, err);
     struct tensor *tensors = folding_tensors(&s->layout, values);
     struct hash outer;
@@ -369,14 +367,10 @@ json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
     bool ok = values && cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
 
     snprintf(path, sizeof path, "%.4000s/model.safetensors", folder);
-    if (ok && lora)
-        ok = adapter_write(folder,
-                           &(struct adapter){ .rank = (unsigned)document_integer(adapter, "rank"),
-                                              .alpha = (double)document_integer(adapter, "alpha"),
-                                              .base = base,
-                                              .tensors = tensors,
-                                              .count = s->layout.count },
-                           err);
+    if (ok && s->adapter.kind.rank)
+        ok = adapter_write(
+            folder, &(struct adapter){ .kind = s->adapter.kind, .base = base, .tensors = tensors, .count = s->layout.count },
+            err);
     else if (ok)
         ok = flatten(&s->layout, tensors, err) && safetensors_write(path, tensors, s->layout.count, NULL, err);
     free(tensors);

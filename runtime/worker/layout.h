@@ -47,7 +47,7 @@ long layout_find(const struct layout *l, const char *name);
 bool axes_measure(const char *axes, unsigned *rank, uint64_t dims[8], uint64_t *values, struct error *err);
 
 /* The first values of a parameter by its `init` (runtime/script/host.h): a fill, or normal of a deviation, drawn with the key
- * H("rondo/init", seed text, name). Errors: shape, script (no init). */
+ * H("rondo/init", seed text, name); row norms are the session's. Errors: shape, script (no init). */
 bool layout_draw(const json_t *meta, const char *seed, float *values, struct error *err);
 
 /* The metas of the trained parameters in order, as optimisers and aggregators are told of them. New reference. */

@@ -6,7 +6,6 @@
 
 #include "native/base/file.h"
 #include "native/model/adapter.h"
-#include "runtime/worker/folding.h"
 #include "runtime/worker/training.h"
 
 void reference_free(struct session_reference *r)
@@ -18,27 +17,26 @@ void reference_free(struct session_reference *r)
     free(r);
 }
 
-/* Where the folder is an adapter's, its rank and alpha; else the least that a session can train, which starts as nothing. */
-static bool read_shape(const char *path, bool *adapter, unsigned *rank, unsigned *alpha, struct error *err)
+/* A session on the adapter at `path`; or on the model there, with the least that a session can train, which starts as nothing. */
+static json_t *open_job(const struct session *s, const char *path, struct error *err)
 {
     char config[4400];
+    json_t *job, *spec, *adapter;
 
     snprintf(config, sizeof config, "%.4300s/adapter_config.json", path);
-    *adapter = file_exists(config);
-    *rank = *alpha = 1;
-    return !*adapter || adapter_read_config(path, rank, alpha, err);
-}
 
-static json_t *open_job(const struct session *s, const char *path, bool adapter, unsigned rank, unsigned alpha)
-{
-    json_t *job = json_copy(s->job), *spec = json_copy(s->spec);
+    const bool adapted = file_exists(config);
 
-    json_object_del(job, "reference");
+    adapter = adapted ? adapter_describe(path, err)
+                      : json_pack("{s:s, s:i, s:i, s:s}", "kind", "lora", "rank", 1, "alpha", 1, "targets", "all-linear");
     if (!adapter)
-        json_object_set_new(job, "model", json_string(path));
-    json_object_set_new(
-        spec, "adapter",
-        json_pack("{s:s, s:i, s:i, s:s}", "kind", "lora", "rank", (int)rank, "alpha", (int)alpha, "targets", "all-linear"));
+        return NULL;
+    job = json_copy(s->job);
+    spec = json_copy(s->spec);
+    json_object_del(job, "reference");
+    json_object_del(job, "adapter");
+    json_object_set_new(job, adapted ? "adapter" : "model", json_string(path));
+    json_object_set_new(spec, "adapter", adapter);
     json_object_set_new(job, "spec", spec);
     return job;
 }
@@ -56,28 +54,16 @@ static bool same_vocabulary(const struct session *a, const struct session *b, st
 
 static bool open_other(struct session *s, struct session_reference *r, const char *path, struct error *err)
 {
-    unsigned rank, alpha;
-    bool adapter;
-    json_t *job;
+    json_t *job = open_job(s, path, err);
 
-    if (!read_shape(path, &adapter, &rank, &alpha, err))
+    if (!job)
         return false;
-    job = open_job(s, path, adapter, rank, alpha);
     r->other = session_new(job, &s->blocks, s->pool, err);
     json_decref(job);
     if (!r->other || !same_vocabulary(s, r->other, err))
         return false;
     r->values = layout_values(&r->other->layout, err);
-    if (!r->values || !session_genesis(r->other, r->values, err))
-        return false;
-    if (!adapter)
-        return true;
-
-    struct tensor *tensors = folding_tensors(&r->other->layout, r->values);
-    bool ok = adapter_read(path, tensors, r->other->layout.count, err);
-
-    free(tensors);
-    return ok;
+    return r->values && session_genesis(r->other, r->values, err);
 }
 
 static bool reference_open(struct session *s, struct error *err)

@@ -7,6 +7,7 @@
 #include "native/base/json.h"
 #include "native/kernel/pool.h"
 #include "native/model/match.h"
+#include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/bound.h"
 #include "runtime/worker/reference.h"
@@ -129,19 +130,42 @@ static bool read_text(struct session *s, struct error *err)
     return true;
 }
 
+/* The spec was checked (run_spec.h); alpha may be any number in the job of a model that is looked at outside of a run. */
+static void read_adapter(struct session *s)
+{
+    json_t *adapter = json_object_get(s->spec, "adapter"), *targets = json_object_get(adapter, "targets"), *target;
+    const char *kind = document_text(adapter, "kind"), *scaling = document_text(adapter, "scaling");
+    struct session_adapter *out = &s->adapter;
+    size_t index;
+
+    if (!kind || strcmp(kind, "none") == 0)
+        return;
+    out->kind = (struct adapter_kind){ .rank = (unsigned)document_integer(adapter, "rank"),
+                                       .alpha = json_number_value(json_object_get(adapter, "alpha")),
+                                       .root = scaling && strcmp(scaling, "root") == 0,
+                                       .dora = strcmp(kind, "dora") == 0 };
+    out->start = document_text(s->job, "adapter");
+    out->targets = calloc(json_array_size(targets) + 1, sizeof *out->targets);
+    json_array_foreach(targets, index, target)
+    {
+        out->targets[out->target_count++] = json_string_value(target);
+    }
+}
+
 static bool trace_model(struct session *s, int64_t rows, int64_t time, bool training, struct script_trace *out, struct error *err)
 {
-    json_t *adapter = json_object_get(s->spec, "adapter");
-    bool lora = strcmp(json_string_value(json_object_get(adapter, "kind")), "lora") == 0;
-    int64_t rank = lora ? json_integer_value(json_object_get(adapter, "rank")) : 0;
+    const struct session_adapter *adapter = &s->adapter;
     struct script_model_request request = {
         .config = (json_t *)(uintptr_t)model_config(s->model),
         .rows = rows,
         .time = time,
         .length = s->rules.context,
-        .rank = rank,
-        .scale = lora ? (double)json_integer_value(json_object_get(adapter, "alpha")) / (double)rank : 0,
-        .train_all = !lora,
+        .rank = adapter->kind.rank,
+        .scale = adapter->kind.rank ? adapter_scale(&adapter->kind) : 0,
+        .dora = adapter->kind.dora,
+        .targets = adapter->targets,
+        .target_count = adapter->target_count,
+        .train_all = adapter->kind.rank == 0,
         .training = training,
     };
 
@@ -190,6 +214,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
+    read_adapter(s);
     s->model = model_open(json_string_value(json_object_get(job, "model")), err);
     if (s->model && read_text(s, err) && read_scripts(s, err) && read_rollout(s, err) && read_layout(s, err))
         return s;
@@ -247,6 +272,7 @@ void session_free(struct session *s)
         script_free(&s->scripts[i]);
     for (size_t i = 0; i < sizeof s->aggregators / sizeof *s->aggregators; i++)
         script_free(&s->aggregators[i]);
+    free(s->adapter.targets);
     free(s->token_bytes);
     json_decref(s->variables);
     template_free(s->template);
@@ -501,19 +527,6 @@ static bool read_weight(struct session *s, const char *name, float *out, uint64_
                          "%s has %llu values in the file, %llu in the model", name, (unsigned long long)tensor_values(t),
                          (unsigned long long)values);
     return model_read_tensor(s->model, name, out, err);
-}
-
-bool session_genesis(struct session *s, float *values, struct error *err)
-{
-    for (size_t i = 0; i < s->layout.count; i++) {
-        const struct layout_parameter *p = &s->layout.parameters[i];
-        bool ok = model_find(s->model, p->name) ? read_weight(s, p->name, values + p->offset, p->values, err)
-                                                : layout_draw(p->meta, s->run, values + p->offset, err);
-
-        if (!ok)
-            return error_at(err, "%s", p->name);
-    }
-    return true;
 }
 
 /* Place of a parameter in the model meta's params, and how many values it has; -1 with `err`. */

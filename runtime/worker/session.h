@@ -8,6 +8,7 @@
 #define RONDO_WORKER_SESSION_H
 
 #include "native/graph/execute.h"
+#include "native/model/adapter.h"
 #include "native/model/source.h"
 #include "native/text/conversation.h"
 #include "runtime/script/host.h"
@@ -53,6 +54,14 @@ struct session_rollout {
     int64_t updates;    /* steps on each batch of rollouts */
     int64_t max_tokens; /* of a completion */
     double temperature; /* of drawing, and of every log-probability that the objective reads */
+};
+
+/* What of the model is trained: rank 0: every weight; else the adapter's parts. */
+struct session_adapter {
+    struct adapter_kind kind;
+    const char **targets; /* owned list of borrowed ends of names; of no target: all-linear */
+    size_t target_count;
+    const char *start; /* PEFT folder that the run goes on from, or NULL; borrowed */
 };
 
 /* What a shape's graph is for: an inner step, log-probabilities of given text, logits of tokens that go on with kept sequences. */
@@ -103,6 +112,7 @@ struct session {
     struct session_script scripts[SESSION_ROLES]; /* a reward only where the spec has one */
     struct session_rollout rollout;               /* samples 0: a run on given text */
     struct session_reference *reference;          /* of a run on rollouts, once it is read */
+    struct session_adapter adapter;
     struct session_script aggregators[8];
     size_t aggregator_count;
 
@@ -122,7 +132,8 @@ struct session {
     uint64_t memory; /* bytes for one step: weights, state and arena; three quarters of this machine's */
 };
 
-/* `job`: { run, spec, model: path, reference: path (may be absent), template: text | null, scripts: { CID: { name, source } } }. Takes no reference from the caller.
+/* `job`: { run, spec, model: path, reference?: path, adapter?: folder that the run goes on from, template: text | null,
+ * scripts: { CID: { name, source } } }. Takes no reference from the caller.
  * NULL with `err`. */
 struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err);
 void session_free(struct session *s);
@@ -139,7 +150,9 @@ const struct session_step *session_step(struct session *s, int64_t rows, int64_t
 struct executor *session_traced(struct session *s, const struct session_step *step, graph_trace see, void *context,
                                 struct error *err);
 
-/* The run's first trained values: of the model's file where it has them, else drawn from the run id. */
+/* The run's first trained values: of the adapter that it goes on from, or of the model's file where it has them, else drawn from the run id
+ * (magnitudes: the norms of the base's rows). Errors of an adapter that does not fit, its file as place: mismatch (another rank or scale,
+ * or not the same kind), those of adapter_read. */
 bool session_genesis(struct session *s, float *values, struct error *err);
 
 /* The type in which the file holds a frozen parameter of that shape; f32 when it is another or has none. */

@@ -75,10 +75,11 @@ static void open_adapter(void)
 {
     const uint64_t dims[] = { 2, 2 };
     struct tensor pair[2] = { 0 };
-    unsigned rank, alpha;
+    struct adapter_kind kind;
     struct error err;
 
-    adapter_read_config(folder, &rank, &alpha, &err);
+    adapter_read_kind(folder, &kind, &err);
+    json_decref(adapter_modules(folder, &err));
     if (!tensor_new(&pair[0], "model.layers.0.self_attn.q_proj.lora_A", TENSOR_F32, 2, dims, SIZE_MAX, NULL) ||
         !tensor_new(&pair[1], "model.layers.0.self_attn.q_proj.lora_B", TENSOR_F32, 2, dims, SIZE_MAX, NULL))
         abort();

@@ -103,7 +103,7 @@ static void completed_draft_is_signed_and_read_as_typed_fields(void **state)
     assert_string_equal(out.name, "demo");
     assert_int_equal(out.nonce[15], 15);
     assert_int_equal(out.adapter.rank, 16);
-    assert_string_equal(out.adapter.targets, "all-linear");
+    assert_string_equal(json_string_value(out.adapter.targets), "all-linear");
     assert_int_equal(out.aggregator_count, 1);
     assert_string_equal(out.imports[0].name, "rate");
     assert_string_equal(json_string_value(json_object_get(out.schedule.options, "rate.floor")), "0.05");
