@@ -166,8 +166,9 @@ static void a_reference_may_be_an_adapter_over_the_base_model(void **state)
     struct tensor *tensors = folding_tensors(l, values);
 
     snprintf(path, sizeof path, "%s/adapter", f.folder);
-    FIXTURE_OK(adapter_write(path, &(struct adapter){ .rank = 2, .alpha = 4, .tensors = tensors, .count = l->count }, &err),
-               &err);
+    FIXTURE_OK(
+        adapter_write(path, &(struct adapter){ .kind = { .rank = 2, .alpha = 4 }, .tensors = tensors, .count = l->count }, &err),
+        &err);
     FIXTURE_OK(first_reference(path, &b, &err), &err);
 
     size_t count = (size_t)(b.rows * b.time);

@@ -1,0 +1,187 @@
+"""Adapters between Rondo and PEFT on PyTorch, both ways, for each variant; the base is the pocket model that ships.
+
+    PEFT -> Rondo -> PEFT     PEFT writes an adapter of random values; a run continues from it (adapter.start), trains, and exports
+    Rondo -> PEFT             a run begins an adapter of its own, trains, and exports
+
+Whatever adapter there is: log-probabilities of drawn tokens that `rondo sample` tells must be those of PEFT, and a base into which
+`rondo model merge` has added it must give PEFT's logits, both within 1e-4. A run of one step with plain SGD must move the adapter by
+PyTorch's gradient. An adapter that does not fit must be refused.
+Run by tools/oracle/run.sh; needs torch, transformers and peft. Exit status 1 when something differs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+RONDO = os.environ.get("RONDO", "build/rondo")
+BASE = "models/pocket"
+CLOSE = 1e-4
+VARIANTS = [
+    ("lora", dict(r=4, lora_alpha=8), 'kind = "lora", rank = 4, alpha = 8'),
+    ("rslora", dict(r=8, lora_alpha=3, use_rslora=True), 'kind = "lora", rank = 8, alpha = 3, scaling = "root"'),
+    ("dora", dict(r=4, lora_alpha=8, use_dora=True), 'kind = "dora", rank = 4, alpha = 8'),
+    ("rslora + dora", dict(r=4, lora_alpha=2, use_dora=True, use_rslora=True), 'kind = "dora", rank = 4, alpha = 2, scaling = "root"'),
+    ("some targets", dict(r=4, lora_alpha=8, target_modules=["q_proj", "mlp.down_proj"]),
+     'kind = "lora", rank = 4, alpha = 8, targets = { "q_proj", "mlp.down_proj" }'),
+]
+RUN = """local spec = {{
+  name = "round-trip", base_model = "{base}", model = {{ script = "llama" }},
+  adapter = {{ {adapter} }},
+  objective = {{ script = "chat_sft" }}, inner = {{ {inner} }}, outer = {{ script = "sgd" }}, aggregators = {{ {{ script = "mean" }} }},
+  schedule = {{ script = "diloco", options = {{ inner_steps = {steps}, outer_lr = 1, bits = "32", ["rate.peak"] = "{rate}",
+    ["rate.shape"] = "constant" }} }},
+  rounds = 1, batch_tokens = 448, context = 448,
+  dataset = {{ files = {{ "{data}" }}, shards = 1, corpora = {{ {{ name = "pocket", licence = "Apache-2.0", share = "1" }} }} }},
+  trust = {{ tier = "known", admission = {{ mode = "allow-list" }} }}, seed_lead = 1000,
+  quorum = {{ trainers = 1, round_ms = 60000, grace = {{ min_ms = 1, max_ms = 1 }} }},
+  committee = {{ size = 1, threshold = 1, release_threshold = 1 }},
+  payment = {{ ledger = "local", block_ms = 50, asset = "TNZO", budget = "1000", per_round = "100",
+    terms = {{ trainers = "0.8", syncers = "0.2" }} }},
+  limits = {{ script_seconds = 60 }},
+}}
+return {{ spec = spec, network = {{}} }}
+"""
+
+
+def rondo(*arguments, good=True):
+    done = subprocess.run([RONDO, *arguments], capture_output=True, text=True)
+    if good and done.returncode != 0:
+        sys.exit(f"rondo {' '.join(arguments)}: {done.stderr}")
+    return done.stderr if not good else done.stdout
+
+
+def fit(work, adapter, steps, rate, inner='script = "adamw", options = { lora_plus = 4 }', data="models/pocket/tools/held_out.jsonl", good=True):
+    path = tempfile.mktemp(dir=work)
+    with open(path + ".lua", "w") as file:
+        file.write(RUN.format(base=BASE, adapter=adapter, steps=steps, rate=rate, inner=inner, data=data))
+    out = rondo("fit", path + ".lua", "--home", path, "--json", "--quiet", good=good)
+    return json.loads(out.splitlines()[-1])["adapter"] if good else out
+
+
+def base():
+    return AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+
+
+def with_adapter(folder):
+    return PeftModel.from_pretrained(base(), folder).eval()
+
+
+def sampled(folder, model, tokenizer):
+    """The largest difference of log-probabilities over drawn tokens, and how many were compared."""
+    most = count = 0
+    for seed, prompt in enumerate(["The price", "How high was", "In 2024 the"] * 4):
+        got = json.loads(rondo("sample", "--model", BASE, "--adapter", folder, "--prompt", prompt, "--temperature", "1", "--seed", str(seed),
+                               "--max-tokens", "24", "--json", "--quiet").splitlines()[-1])
+        ids = tokenizer(prompt + got["text"])["input_ids"]
+        begin = got["prompt_tokens"]
+        if len(ids) != begin + got["tokens"] or ids[:begin] != tokenizer(prompt)["input_ids"]:
+            continue  # the text does not tell its tokens
+        with torch.no_grad():
+            logprobs = torch.log_softmax(model(torch.tensor([ids])).logits[0], -1)
+        for i, value in enumerate(got["logprobs"]):
+            most = max(most, abs(logprobs[begin + i - 1, ids[begin + i]].item() - value))
+            count += 1
+    return most, count
+
+
+def merged(work, folder, model, ids):
+    out = tempfile.mktemp(dir=work)
+    rondo("model", "merge", out, "--model", BASE, "--adapter", folder, "--type", "f32", "--quiet")
+    with torch.no_grad():
+        return (AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)(ids).logits - model(ids).logits).abs().max().item()
+
+
+def check(work, what, folder, tokenizer):
+    """Rondo's use of the adapter against PEFT's; every tensor must have been loaded."""
+    model = with_adapter(folder)
+    ids = torch.randint(3, model.config.vocab_size, (2, 48))
+    with torch.no_grad():
+        moved = (model(ids).logits - base()(ids).logits).abs().max().item()
+    stored, loaded = len(load_file(folder + "/adapter_model.safetensors")), sum(".lora_" in name for name, _ in model.named_parameters())
+    drawn, count = sampled(folder, model, tokenizer)
+    whole = merged(work, folder, model, ids)
+    print(f"  {what}: {count} drawn tokens differ by {drawn:.2g}, merged logits by {whole:.2g}; the adapter moves logits by {moved:.2g}")
+    return drawn < CLOSE and whole < CLOSE and moved > 100 * CLOSE and count > 50 and stored == loaded
+
+
+def make(work, options):
+    """An adapter of random values, as PEFT writes it."""
+    model = get_peft_model(base(), LoraConfig(**{"target_modules": "all-linear", "task_type": "CAUSAL_LM", **options}))
+    with torch.no_grad():
+        for name, values in model.named_parameters():
+            if "lora_magnitude" in name:
+                values.mul_(1 + 0.1 * torch.randn_like(values))
+            elif "lora_" in name:
+                values.copy_(torch.randn_like(values) * 0.05)
+    folder = tempfile.mktemp(dir=work)
+    model.save_pretrained(folder)
+    return folder
+
+
+def gradient(work, start, adapter):
+    """One step of SGD at rate 1 on one conversation: start - end is the gradient. The largest error, relative to each tensor's largest."""
+    row = work + "/one.jsonl"
+    with open("models/pocket/tools/held_out.jsonl") as file, open(row, "w") as one:
+        one.write(file.readline())
+    end = load_file(fit(work, adapter, 1, 1, 'script = "sgd"', row) + "/adapter_model.safetensors")
+    begin = load_file(start + "/adapter_model.safetensors")
+    shown = json.loads(rondo("data", "preview", row, "--model", BASE, "--json", "--quiet").splitlines()[-1])["shown"][0]
+    ids, weights = torch.tensor([shown["ids"]]), torch.tensor([shown["weights"]])
+    model = PeftModel.from_pretrained(base(), start, is_trainable=True)
+    model(ids, labels=ids.masked_fill(weights == 0, -100)).loss.backward()
+    norm = sum(values.grad.square().sum() for values in model.parameters() if values.grad is not None).sqrt().item()
+    most = 0
+    for name, values in model.named_parameters():
+        if values.grad is None:
+            continue
+        stored = name.replace(".default", "")
+        stored = stored[: -len(".weight")] if "magnitude" in stored else stored
+        wanted = values.grad / max(1, norm)  # the run clips at 1
+        most = max(most, ((begin[stored] - end[stored] - wanted).abs().max() / wanted.abs().max()).item())
+    print(f"  one step of SGD: the gradient, of norm {norm:.2g}, differs by {most:.2g} of its largest")
+    return most < 1e-3
+
+
+def refused(work, folder):
+    """Adapters that do not fit, each with what the message must hold."""
+    good = True
+    for adapter, word in [('kind = "lora", rank = 8, alpha = 16, targets = "all-linear"', "adapter.rank = 4"),
+                          ('kind = "lora", rank = 4, alpha = 16, targets = "all-linear"', "adapter.alpha = 8"),
+                          ('kind = "dora", rank = 4, alpha = 8, targets = "all-linear"', 'adapter.kind = "lora"'),
+                          ('kind = "lora", rank = 4, alpha = 8, targets = { "q_proj" }', "no such adapter"),
+                          ('kind = "lora", rank = 4, alpha = 8, targets = { "qproj" }', "target qproj")]:
+        said = fit(work, adapter + f', start = "{folder}"', 1, 0.001, good=False)
+        if word not in said or said.count("\n") != 1:
+            print(f"  refusal lacks {word!r}: {said!r}")
+            good = False
+    return good
+
+
+def main():
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    good = True
+    with tempfile.TemporaryDirectory() as work:
+        for name, options, adapter in VARIANTS if len(sys.argv) < 2 else [v for v in VARIANTS if v[0] in sys.argv[1:]]:
+            print(f"{name}:")
+            good = check(work, "Rondo's own", fit(work, adapter, 8, 0.003), tokenizer) and good
+            start = make(work, options)
+            good = check(work, "PEFT's", start, tokenizer) and good
+            on = fit(work, f'start = "{start}"', 4, 0.001)
+            good = check(work, "continued", on, tokenizer) and good
+            good = gradient(work, start, f'start = "{start}"') and good
+        good = refused(work, make(work, VARIANTS[0][1])) and good
+    print("all equal" if good else "something differs")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
