@@ -168,7 +168,7 @@ const struct command command_chat = {
     "printf 'Hello.\\nAnd now?\\n' | rondo chat --model model.gguf --temperature 0.7 --json",
     "Each line is a user turn; the answer comes as it is made. /new begins again, /quit or the end of the input ends. Lines from "
     "a pipe are turns,\n"
-    "too, slash or not; with --json each answer is one object: text, tokens, prompt_tokens, logprobs, end.",
+    "too, slash or not; with --json each answer is one object: text, tokens, prompt_tokens, ids, logprobs, end.",
     options,
     chat_main,
 };

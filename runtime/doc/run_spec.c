@@ -106,7 +106,9 @@ static bool check_targets(const json_t *targets, struct error *err)
 {
     static const struct schema_field name = FIELD("target", TEXT, .least = 1, .most = 128);
     static const struct schema_field list = FIELD("targets", LIST, .item = &name, .least = 1, .most = SPEC_TARGETS);
-    static const struct schema whole = { &list, 1 };
+    static const struct schema inside = { &list, 1 };
+    static const struct schema_field field = FIELD("adapter", OBJECT, .of = &inside);
+    static const struct schema whole = { &field, 1 };
     const char *text = json_string_value(targets);
     json_t *object;
 
@@ -117,12 +119,12 @@ static bool check_targets(const json_t *targets, struct error *err)
                   "targets are \"all-linear\" or a list of names");
         return error_at(err, "adapter.targets");
     }
-    object = json_pack("{s:O}", "targets", targets);
+    object = json_pack("{s:{s:O}}", "adapter", "targets", targets);
 
     bool ok = schema_check(&whole, object, err);
 
     json_decref(object);
-    return ok || error_at(err, "adapter");
+    return ok;
 }
 
 static bool check_adapter(const json_t *spec, struct error *err)

@@ -131,7 +131,7 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     struct generate_options options = {
         .ends = ends, .end_count = generate_ends(s, ends), .rows = 1, .token = told_token, .context = &g
     };
-    json_t *result = NULL, *logprobs = json_array();
+    json_t *result = NULL, *logprobs = json_array(), *ids = json_array();
     bool ok = sampling_rule(job, &options.rule, err) && (g.values = values_read(s, job, err)) && read_prompt(&g, job, err);
 
     if (ok) {
@@ -141,13 +141,16 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     }
     if (ok && (g.stopped || generate_text(s, out.tokens, out.count, true, &g.text, err))) {
         tell(&g, to, 0);
-        for (uint32_t i = 0; i < out.count; i++)
+        for (uint32_t i = 0; i < out.count; i++) {
             json_array_append_new(logprobs, json_real(out.logprobs[i]));
-        result = json_pack("{s:s%, s:I, s:I, s:s, s:O}", "text", g.text.bytes ? (const char *)g.text.bytes : "", g.text.size,
+            json_array_append_new(ids, json_integer(out.tokens[i]));
+        }
+        result = json_pack("{s:s%, s:I, s:I, s:s, s:O, s:O}", "text", g.text.bytes ? (const char *)g.text.bytes : "", g.text.size,
                            "tokens", (json_int_t)out.count, "prompt_tokens", (json_int_t)g.prompt, "end", sampling_end(out.end),
-                           "logprobs", logprobs);
+                           "ids", ids, "logprobs", logprobs);
     }
     json_decref(logprobs);
+    json_decref(ids);
     generation_free(&out);
     buffer_free(&g.text);
     tokens_free(&g.tokens);

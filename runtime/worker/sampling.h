@@ -5,7 +5,7 @@
  * job    { outer: CID | null, adapter: folder | null, prompt: text | conversation: { messages, tools? }, max_tokens,
  *          temperature: number (0: the most likely token), top_k?, top_p?, min_p?, repetition?: as in generate.h, stop?: [ text ], seed }
  * report { text }, what has come since the last report; never half a character
- * result { text, tokens, prompt_tokens, logprobs: [ number ], end: "end_of_turn" | "stop" | "length" | "context" }
+ * result { text, tokens, prompt_tokens, ids: [ number ], logprobs: [ number ], end: "end_of_turn" | "stop" | "length" | "context" }
  *
  * job    { outer, adapter, prompt or conversation: as above, choices: [ text ] }        "choose": how likely each is as what comes next
  * result { choices: [ { logprob, tokens, bytes } ] }, sums over each choice's tokens

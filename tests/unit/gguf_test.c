@@ -473,7 +473,7 @@ static void write_adapter(const char *folder, const char *module)
     }
     for (int i = 0; i < 2; i++)
         snprintf(names[i], sizeof names[i], "%s.lora_%c", module, 'A' + i);
-    assert_true(adapter_write(folder, &(struct adapter){ .rank = 1, .alpha = 2, .tensors = t, .count = 2 }, NULL));
+    assert_true(adapter_write(folder, &(struct adapter){ .kind = { .rank = 1, .alpha = 2 }, .tensors = t, .count = 2 }, NULL));
 }
 
 /* Alone, B's rows lie as those of the weight: HF's rows 0 1 2 3 of a head as 0 2 1 3. */

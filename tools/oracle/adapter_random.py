@@ -76,13 +76,11 @@ def with_adapter(folder):
 def sampled(folder, model, tokenizer):
     """The largest difference of log-probabilities over drawn tokens, and how many were compared."""
     most = count = 0
-    for seed, prompt in enumerate(["The price", "How high was", "In 2024 the"] * 4):
+    for seed, prompt in enumerate(["The price", "How high was", "In 2024 the"] * 2):
         got = json.loads(rondo("sample", "--model", BASE, "--adapter", folder, "--prompt", prompt, "--temperature", "1", "--seed", str(seed),
                                "--max-tokens", "24", "--json", "--quiet").splitlines()[-1])
-        ids = tokenizer(prompt + got["text"])["input_ids"]
+        ids = tokenizer(prompt)["input_ids"] + got["ids"]
         begin = got["prompt_tokens"]
-        if len(ids) != begin + got["tokens"] or ids[:begin] != tokenizer(prompt)["input_ids"]:
-            continue  # the text does not tell its tokens
         with torch.no_grad():
             logprobs = torch.log_softmax(model(torch.tensor([ids])).logits[0], -1)
         for i, value in enumerate(got["logprobs"]):
@@ -108,7 +106,7 @@ def check(work, what, folder, tokenizer):
     drawn, count = sampled(folder, model, tokenizer)
     whole = merged(work, folder, model, ids)
     print(f"  {what}: {count} drawn tokens differ by {drawn:.2g}, merged logits by {whole:.2g}; the adapter moves logits by {moved:.2g}")
-    return drawn < CLOSE and whole < CLOSE and moved > 100 * CLOSE and count > 50 and stored == loaded
+    return drawn < CLOSE and whole < CLOSE and moved > 100 * CLOSE and count > 20 and stored == loaded
 
 
 def make(work, options):

@@ -62,6 +62,11 @@ def make_adapters():
     return a
 
 
+def make_magnitudes(base):
+    """Where a DoRA begins: the norms of the base's rows."""
+    return {name[: -len("weight")] + "lora_magnitude_vector": w.norm(dim=1) for name, w in base.items() if "_proj." in name}
+
+
 def batch(step):
     ids, mask = torch.zeros(ROWS, TIME, dtype=torch.long), torch.zeros(ROWS, TIME)
     for row in range(ROWS):
@@ -89,6 +94,9 @@ def forward(w, ids):
         y = x @ w[name + ".weight"].T
         if name + ".lora_A.weight" in w:
             y = y + SCALE * (x @ w[name + ".lora_A.weight"].T) @ w[name + ".lora_B.weight"].T
+        if name + ".lora_magnitude_vector" in w:
+            v = w[name + ".weight"] + SCALE * w[name + ".lora_B.weight"] @ w[name + ".lora_A.weight"]
+            y = y * w[name + ".lora_magnitude_vector"] / v.norm(dim=1).detach()
         return y
 
     x = w["model.embed_tokens.weight"][ids]
@@ -133,7 +141,7 @@ def train(w, trained, steps):
 
 
 base = make_weights()
-golden = {"lora": train(base, make_adapters(), 50), "full": train({}, base, 50)}
+golden = {"lora": train(base, make_adapters(), 50), "dora": train(base, {**make_adapters(), **make_magnitudes(base)}, 50), "full": train({}, base, 50)}
 path = os.path.join(os.path.dirname(__file__), "../../tests/golden/trajectory.json")
 with open(path, "w") as out:
     json.dump(golden, out, indent=1)
