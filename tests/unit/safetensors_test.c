@@ -177,7 +177,7 @@ static void an_adapter_has_the_names_and_shapes_of_peft(void **state)
 {
     char folder[64], path[128];
     struct tensor t[4];
-    struct adapter adapter = { .rank = 2, .alpha = 4, .base = "base", .tensors = t, .count = 4 };
+    struct adapter adapter = { .kind = { .rank = 2, .alpha = 4 }, .base = "base", .tensors = t, .count = 4 };
     struct safetensors file;
     struct buffer text = { 0 };
     (void)state;
@@ -209,14 +209,14 @@ static void an_adapter_has_the_names_and_shapes_of_peft(void **state)
 static void an_incomplete_adapter_is_not_written(void **state)
 {
     struct tensor t[4];
-    struct adapter adapter = { .rank = 2, .alpha = 4, .tensors = t, .count = 3 };
+    struct adapter adapter = { .kind = { .rank = 2, .alpha = 4 }, .tensors = t, .count = 3 };
     struct error err = { 0 };
     (void)state;
 
     tensors_of_an_adapter(t);
     assert_false(adapter_write("/nowhere", &adapter, &err));
     assert_int_equal(err.code, ERROR_MISSING);
-    adapter.rank = 3;
+    adapter.kind.rank = 3;
     error_clear(&err);
     assert_false(adapter_write("/nowhere", &adapter, &err));
     assert_int_equal(err.code, ERROR_SHAPE);
