@@ -46,14 +46,14 @@ static bool shape_tensor(const struct adapter *adapter, const struct tensor *t, 
 
     if (t->type != TENSOR_F32)
         return error_set(err, ERROR_TYPE, NULL, "an adapter is written as f32, not %s", tensor_type_name(t->type));
+    if (part != ADAPTER_MAGNITUDE && (t->rank < 2 || rank == 0 || t->dims[is_a ? 0 : t->rank - 1] != rank))
+        return error_set(err, ERROR_SHAPE, NULL, "the %s dimension of %s is not the rank %" PRIu64, is_a ? "first" : "last",
+                         is_a ? "an A" : "a B", rank);
     *out = *t;
     out->rank = part == ADAPTER_MAGNITUDE ? 1 : 2;
     out->dims[0] = values;
     if (part == ADAPTER_MAGNITUDE)
         return true;
-    if (t->rank < 2 || rank == 0 || t->dims[is_a ? 0 : t->rank - 1] != rank)
-        return error_set(err, ERROR_SHAPE, NULL, "the %s dimension of %s is not the rank %" PRIu64, is_a ? "first" : "last",
-                         is_a ? "an A" : "a B", rank);
     out->dims[0] = is_a ? rank : values / rank;
     out->dims[1] = is_a ? values / rank : rank;
     return true;
