@@ -9,7 +9,7 @@
  *
  * *Packed* conversations share rows of `context` tokens, batch_tokens / context rows a step: each example stands behind the one before
  * it where it fits whole, else in the next row. Segments count from 1 in a row, positions start anew in each, attention stays inside, and
- * the first token of each has no predecessor. Only objectives that weigh token by token may be packed (step_packs).
+ * the first token of each has no predecessor. Only objectives that weigh token by token may be packed (packs.h).
  *
  * Arrays are [row time], row-major. Index t of a field is about token t.
  *     ids, position, segment (from 1, padding 0), real (1 or 0), mask (weight of the token as a target, 0 at t = 0),

@@ -10,6 +10,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/bound.h"
+#include "runtime/worker/packs.h"
 #include "runtime/worker/reference.h"
 #include "runtime/worker/step.h"
 
@@ -455,7 +456,7 @@ static bool make_step(struct session *s, struct session_step *step, struct error
 
         if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &step->objective, err))
             return error_at(err, "objective");
-        if (s->rules.packed && !step_packs(&step->model, &step->objective, err))
+        if (s->rules.packed && !(packs_model(&step->model, err) && packs_objective(&step->objective, err)))
             return error_at(err, "packing");
         step->graph = step_graph(&parts, err);
         if (step->graph && !make_prepare(s, step, err))

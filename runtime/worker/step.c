@@ -393,48 +393,6 @@ static struct graph *finish(struct build *b, bool ok)
     return canonical;
 }
 
-/* Whether the axis is one of the node's. */
-static bool has_time(const struct graph *g, uint32_t node)
-{
-    for (unsigned i = 0; i < g->nodes[node].rank; i++)
-        if (strcmp(graph_text(g, g->nodes[node].axis[i].name), "time") == 0)
-            return true;
-    return false;
-}
-
-/* Token by token, or the sum of all: what an example is makes no difference to either. */
-static bool node_packs(const struct graph *g, uint32_t node)
-{
-    const struct graph_node *n = &g->nodes[node];
-    uint8_t flags = operator_table[n->op].flags;
-    bool reads = false;
-
-    for (unsigned i = 0; i < n->input_count; i++)
-        reads |= has_time(g, graph_inputs(g, n)[i]);
-    if (!reads || (n->op == OPERATOR_EXPAND && has_time(g, node)))
-        return true;
-    if (flags & OPERATOR_REDUCTION)
-        return n->rank == 0 || has_time(g, node);
-    return has_time(g, node) && (flags & OPERATOR_ELEMENTWISE);
-}
-
-bool step_packs(const struct script_trace *model, const struct script_trace *objective, struct error *err)
-{
-    const struct graph *m = bound_graph(model, json_object_get(model->meta, "graph"), err);
-    json_t *loss = json_object_get(objective->meta, "loss");
-    const struct graph *g = bound_graph(objective, json_object_get(loss, "graph"), err);
-
-    for (uint32_t i = 0; m && i < m->node_count; i++)
-        if (m->nodes[i].op == OPERATOR_ATTENTION && m->nodes[i].input_count < 4)
-            return error_set(err, ERROR_UNSUPPORTED, "leave `packing` out", "the model's attention reads no segments");
-    for (uint32_t i = 0; m && g && i < g->node_count; i++)
-        if (!node_packs(g, i))
-            return error_set(err, ERROR_UNSUPPORTED, "leave `packing` out, or weigh token by token",
-                             "the objective works along a row (%s), and packed rows hold several examples",
-                             operator_table[g->nodes[i].op].name);
-    return m && g;
-}
-
 struct graph *step_graph(const struct step_parts *parts, struct error *err)
 {
     struct build b = { .g = graph_new(NULL), .parts = parts, .err = err };

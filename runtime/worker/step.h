@@ -31,10 +31,6 @@ struct step_parts {
 /* A new canonical graph. Errors: unsupported (a field that this version does not offer, an operator without a backward), shape. */
 struct graph *step_graph(const struct step_parts *parts, struct error *err);
 
-/* Whether rows may hold several examples: the model's attention stays in segments, and the loss is made of what each token gives and of sums over
- * all of them. Errors: unsupported, with the operator that is neither. */
-bool step_packs(const struct script_trace *model, const struct script_trace *objective, struct error *err);
-
 /* For evaluation: outputs `logprobs` and `best` [batch time]: log-probability of token t, and whether it is the arg max (1 or 0)
  * given the tokens before it; at t = 0 both are 0. */
 struct graph *step_evaluation_graph(const struct script_trace *model, double temperature, struct error *err);

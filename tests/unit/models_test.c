@@ -13,6 +13,7 @@
 #include "native/graph/backward.h"
 #include "native/graph/execute.h"
 #include "runtime/script/host.h"
+#include "runtime/worker/packs.h"
 #include "runtime/worker/step.h"
 #include "tests/fixture/fixture.h"
 
@@ -110,6 +111,8 @@ static void trace(struct run *r, const json_t *c, int64_t rank, int64_t length, 
     snprintf(path, sizeof path, "%s/scripts/models/%s.lua", RONDO_SOURCE, json_string_value(json_object_get(c, "script")));
     FIXTURE_OK(script_set_read(RONDO_SOURCE "/scripts", path, NULL, &set, &err), &err);
     FIXTURE_OK(script_trace_model(&set.bundle, &request, NULL, &r->trace, &err), &err);
+    if (json_object_get(c, "ids")) /* text models can share rows */
+        FIXTURE_OK(packs_model(&r->trace, &err), &err);
     r->g = r->trace.graphs[0];
     script_set_free(&set);
     json_decref(sizes);

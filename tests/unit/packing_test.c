@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/worker/packs.h"
 #include "runtime/worker/step.h"
 #include "runtime/worker/training.h"
 #include "tests/fixture/fixture.h"
@@ -143,12 +144,67 @@ static void an_objective_that_works_along_a_row_is_refused(void **state)
         FIXTURE_OK(step != NULL, &err);
         bundle.options = json_pack("{s:s}", "per", example ? "example" : "token");
         FIXTURE_OK(script_trace_objective(&bundle, &request, &f.session->limits, &objective, &err), &err);
-        assert_int_equal(step_packs(&step->model, &objective, &err), !example);
+        assert_int_equal(packs_objective(&objective, &err), !example);
         script_trace_free(&objective);
         json_decref(bundle.options);
     }
     assert_int_equal(err.code, ERROR_UNSUPPORTED);
     assert_true(err.hint[0]);
+}
+
+/* A graph of one operator over x [row time embed], as if a model script had made it. */
+static void refuses(const char *want, bool (*add)(struct graph *g, uint32_t *x, struct error *err))
+{
+    struct graph *g = graph_new(NULL);
+    struct script_trace trace = { .meta = json_pack("{s:i}", "graph", 0), .graphs = &g, .graph_count = 1 };
+    struct error err = { 0 };
+    uint32_t x;
+
+    FIXTURE_OK(graph_input(g, "real", TENSOR_F32, "row=2 time=4 embed=3", &x, &err) && add(g, &x, &err) &&
+                   graph_output(g, "logits", x, &err),
+               &err);
+    assert_int_equal(packs_model(&trace, &err), !want);
+    if (want) {
+        assert_int_equal(err.code, ERROR_UNSUPPORTED);
+        if (!strstr(err.message, want) || !err.hint[0])
+            fail_msg("\"%s\" does not speak of %s", err.message, want);
+    }
+    json_decref(trace.meta);
+    graph_free(g);
+}
+
+static bool add_mean(struct graph *g, uint32_t *x, struct error *err)
+{
+    return graph_over(g, OPERATOR_MEAN, *x, GRAPH_NONE, GRAPH_NONE, "time", x, err);
+}
+
+static bool add_hidden_softmax(struct graph *g, uint32_t *x, struct error *err)
+{
+    return graph_over(g, OPERATOR_RENAME, *x, GRAPH_NONE, GRAPH_NONE, "time past", x, err) &&
+           graph_over(g, OPERATOR_SOFTMAX, *x, GRAPH_NONE, GRAPH_NONE, "past", x, err);
+}
+
+static bool add_iota(struct graph *g, uint32_t *x, struct error *err)
+{
+    return graph_over(g, OPERATOR_IOTA, GRAPH_NONE, GRAPH_NONE, GRAPH_NONE, "time=4", x, err);
+}
+
+static bool add_softmax(struct graph *g, uint32_t *x, struct error *err)
+{
+    uint32_t unused;
+
+    return graph_over(g, OPERATOR_MEAN, *x, GRAPH_NONE, GRAPH_NONE, "time", &unused, err) &&
+           graph_output(g, "aux.0.sum", unused, err) &&
+           graph_over(g, OPERATOR_SOFTMAX, *x, GRAPH_NONE, GRAPH_NONE, "embed", x, err);
+}
+
+static void a_model_that_mixes_tokens_otherwise_than_by_attention_is_refused(void **state)
+{
+    (void)state;
+    refuses("(mean)", add_mean);
+    refuses("(softmax)", add_hidden_softmax);
+    refuses("(iota)", add_iota);
+    refuses(NULL, add_softmax);
 }
 
 int main(int argc, char **argv)
@@ -161,6 +217,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_gradient_is_that_of_the_same_examples_in_rows_of_their_own),
         cmocka_unit_test(an_objective_that_works_along_a_row_is_refused),
+        cmocka_unit_test(a_model_that_mixes_tokens_otherwise_than_by_attention_is_refused),
         cmocka_unit_test(another_example_in_the_row_changes_no_log_probability),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
