@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "native/base/buffer.h"
+#include "native/base/date.h"
 #include "native/base/error.h"
 
 struct template;
@@ -35,9 +36,12 @@ struct template *template_new(const char *source, size_t size, struct error *err
 void template_free(struct template *t);
 
 struct template_options {
-    int year, month, day; /* what strftime_now prints; hour, minute, second are 0 */
-    bool literal;         /* a call's arguments that are a text stay a text, as in transformers */
+    struct date date; /* what strftime_now prints; hour, minute, second are 0 */
+    bool literal;     /* a call's arguments that are a text stay a text, as in transformers */
 };
+
+/* The date of a run that names none. */
+#define TEMPLATE_DATE ((struct date){ 2026, 1, 1 })
 
 /* Output bytes [start, end). */
 struct template_span {

@@ -2,6 +2,7 @@
 #ifndef RONDO_TEXT_TEMPLATE_CALL_H
 #define RONDO_TEXT_TEMPLATE_CALL_H
 
+#include "native/base/date.h"
 #include "native/text/template_value.h"
 
 struct interpreter;
@@ -67,7 +68,7 @@ bool value_contains(struct arena *a, struct value container, struct value item);
 const struct list *value_iterate(struct arena *a, struct value v);
 /* A mapping made while a loop stands at a message is of that message, and its texts are. */
 void interpreter_keep_dict(struct interpreter *in, struct dict *dict);
-void interpreter_date(struct interpreter *in, int *year, int *month, int *day);
+struct date interpreter_date(const struct interpreter *in);
 
 const struct string *need_string(struct arena *a, struct value v, const char *callee);
 int64_t need_int(struct arena *a, struct value v, const char *callee);

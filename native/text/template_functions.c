@@ -244,10 +244,10 @@ static struct value run_strftime_now(struct arguments *args)
 {
     const struct string *format = need_string(args->a, argument_need(args, 0, "format"), "strftime_now");
     struct buffer *out = arena_buffer(args->a);
-    int year, month, day;
+    struct date date = interpreter_date(args->in);
+    int year = date.year, month = date.month, day = date.day;
 
     arguments_end(args, 1);
-    interpreter_date(args->in, &year, &month, &day);
     if (year < 1 || year > 9999 || month < 1 || month > 12 || day < 1 || day > 31)
         template_raise(args->a, ERROR_RANGE, "the template asks for the date and the run gives none");
     for (size_t i = 0; i < format->size; i++) {

@@ -601,11 +601,9 @@ static enum flow run(struct interpreter *in, const struct node *n)
     return flow;
 }
 
-void interpreter_date(struct interpreter *in, int *year, int *month, int *day)
+struct date interpreter_date(const struct interpreter *in)
 {
-    *year = in->options->year;
-    *month = in->options->month;
-    *day = in->options->day;
+    return in->options->date;
 }
 
 void interpreter_run(struct arena *a, const struct node *root, struct value context, const struct template_options *options,

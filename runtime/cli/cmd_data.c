@@ -59,7 +59,7 @@ static bool is_stream(const struct rows *rows, bool *stream, struct error *err)
 static bool reading_open(const struct invocation *in, struct reading *r, struct error *err)
 {
     char pocket[4200];
-    const char *path = option_text(in, "model", bench_pocket(pocket));
+    const char *path = option_text(in, "model", bench_pocket(pocket)), *date = option_text(in, "date", NULL);
     int64_t context;
     bool stream;
 
@@ -77,9 +77,13 @@ static bool reading_open(const struct invocation *in, struct reading *r, struct 
     r->format = (struct conversation_format){ .tokenizer = r->tokenizer,
                                               .template = r->template,
                                               .variables = model_template_variables(r->model),
-                                              .options = { 2026, 1, 1 },
+                                              .options = { .date = TEMPLATE_DATE },
                                               .context = stream ? SIZE_MAX : (size_t)context,
                                               .coalesce = option_flag(in, "coalesce") };
+    if (date && !date_parse(date, &r->format.options.date, err)) {
+        err->code = ERROR_USAGE;
+        return error_at(err, "--date");
+    }
     return true;
 }
 
@@ -174,6 +178,7 @@ static const struct option check_options[] = {
     { "template", "FILE", "chat template (default: the model's)" },
     { "context", "N", "most tokens of an example (default: the model's longest)" },
     { "coalesce", NULL, "put an example that begins the next one of its row into that one" },
+    { "date", "YYYY-MM-DD", "what strftime_now prints (default 2026-01-01)" },
     { NULL, NULL, NULL },
 };
 
@@ -195,6 +200,7 @@ static const struct option preview_options[] = {
     { "rows", "N", "examples to show (default 3)" },
     { "tokens", NULL, "a line a token: place, id, weight, text" },
     { "coalesce", NULL, "put an example that begins the next one of its row into that one" },
+    { "date", "YYYY-MM-DD", "what strftime_now prints (default 2026-01-01)" },
     { NULL, NULL, NULL },
 };
 

@@ -87,7 +87,7 @@ static int render_raises(lua_State *l)
 {
     size_t size;
     const char *source = luaL_checklstring(l, 1, &size);
-    const struct template_options options = { .year = 2026, .month = 1, .day = 1 };
+    const struct template_options options = { .date = TEMPLATE_DATE };
     struct template_output out = { 0 };
     struct error err = { 0 };
     json_t *context = json_argument_raises(l, 2);

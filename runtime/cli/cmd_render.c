@@ -10,20 +10,17 @@ enum { CONTEXT_LIMIT = 64 << 20 };
 static bool read_date(const struct invocation *in, struct template_options *options, struct error *err)
 {
     const char *date = option_text(in, "date", NULL);
-    char after;
 
-    if (!date)
+    if (!date || date_parse(date, &options->date, err))
         return true;
-    if (sscanf(date, "%4d-%2d-%2d%c", &options->year, &options->month, &options->day, &after) == 3 && options->year >= 1 &&
-        options->month >= 1 && options->month <= 12 && options->day >= 1 && options->day <= 31)
-        return true;
-    return error_set(err, ERROR_USAGE, "as 2026-01-31", "\"%.40s\" is no date", date) || error_at(err, "--date");
+    err->code = ERROR_USAGE;
+    return error_at(err, "--date");
 }
 
 static bool render(const struct invocation *in, struct template_output *out, struct error *err)
 {
     const char *path = option_text(in, "template", NULL), *values = option_text(in, "context", NULL);
-    struct template_options options = { .year = 2026, .month = 1, .day = 1, .literal = true };
+    struct template_options options = { .date = TEMPLATE_DATE, .literal = true };
     struct template *template = NULL;
     struct buffer source = { 0 };
     json_t *context = NULL;
@@ -65,7 +62,7 @@ static int render_main(struct invocation *in)
 static const struct option options[] = {
     { "template", "FILE", "a chat template, as chat_template.jinja" },
     { "context", "FILE", "a JSON object: messages, tools, add_generation_prompt, bos_token and what else the template reads" },
-    { "date", "YYYY-MM-DD", "what strftime_now prints (default 2026-01-01, as in a run)" },
+    { "date", "YYYY-MM-DD", "what strftime_now prints (default 2026-01-01, as in a run that names none)" },
     { NULL, NULL, NULL },
 };
 

@@ -99,6 +99,28 @@ static void print_money(const json_t *money)
            even ? "" : most, even ? "" : " by their shards", word(money, "syncers_per_round"), word(money, "in_all"));
 }
 
+/* What the spec says of rows beside the dataset; nothing when it says nothing. */
+static void print_rows(const json_t *spec)
+{
+    const json_t *packing = json_object_get(spec, "packing"), *date = json_object_get(spec, "template_date");
+    const char *before = "rows     ";
+
+    if (packing) {
+        printf("%seach row of %.0f tokens holds several conversations (packing)", before, part(spec, "context"));
+        before = ", ";
+    }
+    if (json_is_true(json_object_get(spec, "coalesce"))) {
+        printf("%sa turn that begins the next one of its conversation goes into it (coalesce)", before);
+        before = ", ";
+    }
+    if (date) {
+        printf("%sstrftime_now prints %s", before, json_string_value(date));
+        before = ", ";
+    }
+    if (*before == ',')
+        printf("\n");
+}
+
 static void print_quote(const json_t *quote)
 {
     const json_t *work = json_object_get(quote, "work"), *bytes = json_object_get(quote, "bytes"),
@@ -110,6 +132,7 @@ static void print_quote(const json_t *quote)
            part(work, "trainers"), part(work, "syncers"), part(work, "parameters"));
     printf("         %.0f steps a trainer, %.0f in all, at most %.0f tokens\n", part(work, "steps_per_trainer"),
            part(work, "steps"), part(work, "tokens_at_most"));
+    print_rows(json_object_get(quote, "spec"));
     if (json_is_object(rollouts))
         printf("rollouts %.0f batches, groups of %.0f; at most %.0f completions, %.0f tokens drawn\n", part(rollouts, "batches"),
                part(rollouts, "samples"), part(rollouts, "completions_at_most"), part(rollouts, "drawn_tokens_at_most"));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/date.h"
 #include "native/base/hex.h"
 
 enum { PAYEES = 64 }; /* of one release */
@@ -267,11 +268,18 @@ static bool check_money(const json_t *spec, struct error *err)
 static bool check_names(const json_t *spec, struct error *err)
 {
     const char *name, *template = json_string_value(at(spec, "chat_template")), *nearest;
-    json_t *value, *imports = at(spec, "imports");
+    json_t *value, *imports = at(spec, "imports"), *day = at(spec, "template_date");
     struct hash hash;
+    struct date date;
 
     if (strcmp(template, "model") != 0 && !cid_parse(template, &hash, err))
         return error_at(err, "chat_template");
+    if (day && !date_parse(json_string_value(day), &date, err))
+        return error_at(err, "template_date");
+    if (json_is_true(at(spec, "coalesce")) && at(spec, "reward")) {
+        error_set(err, ERROR_UNSUPPORTED, "leave it out", "a run on rollouts has no turns to put together");
+        return error_at(err, "coalesce");
+    }
     if (at(spec, "reference") && !at(spec, "reward")) {
         error_set(err, ERROR_UNSUPPORTED, "leave it out, or give a reward", "only a run on rollouts reads a reference");
         return error_at(err, "reference");

@@ -60,11 +60,17 @@ static bool rows_usable(const struct conversation_format *shape, const char *pat
 static bool read_as_run(const json_t *draft, const char *base, const char *path, struct error *err)
 {
     char found[4096];
+    const char *day = document_text(draft, "template_date");
     struct model_source *model = model_open(sponsor_find(base, found), err);
     struct tokenizer *tokenizer = NULL;
     struct template *template = NULL;
+    struct date date = TEMPLATE_DATE;
     bool ok;
 
+    if (day && !date_parse(day, &date, err)) {
+        model_close(model);
+        return error_at(err, "template_date");
+    }
     if (!model) {
         error_clear(err); /* the making of the run says what is wrong with it */
         return true;
@@ -76,7 +82,7 @@ static bool read_as_run(const json_t *draft, const char *base, const char *path,
         struct conversation_format format = { .tokenizer = tokenizer,
                                               .template = template,
                                               .variables = model_template_variables(model),
-                                              .options = { 2026, 1, 1 },
+                                              .options = { .date = date },
                                               .context = (size_t)document_integer(draft, "context") };
 
         ok = rows_usable(&format, path, err) || error_at(err, "network.eval.data");

@@ -270,7 +270,7 @@ static json_t *measure(struct session *s, const json_t *job, const float *values
         const struct session_shard *rows = NULL;
         struct hash id;
 
-        if (!cid_parse(json_string_value(shard), &id, err) || !(rows = session_shard(s, id, err)))
+        if (!cid_parse(json_string_value(shard), &id, err) || !(rows = session_shard(s, id, SESSION_EVALUATE, err)))
             return NULL;
         for (size_t at = 0; at < rows->prompts.count && (most <= 0 || (int64_t)sum.rows < most);) {
             const struct prompt *list[AT_ONCE];
@@ -316,7 +316,7 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
         struct hash id;
         const struct session_shard *rows = NULL;
 
-        ok = ok && cid_parse(json_string_value(shard), &id, err) && (rows = session_shard(s, id, err)) &&
+        ok = ok && cid_parse(json_string_value(shard), &id, err) && (rows = session_shard(s, id, SESSION_EVALUATE, err)) &&
              evaluate_shard(s, rows, values, document_integer(job, "rows"), &all, &calls, &exact, to, err);
         for (size_t i = 0; ok && i < CONVERSATION_DROPS; i++)
             dropped += rows->counts.dropped[i];

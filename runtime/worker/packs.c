@@ -152,15 +152,15 @@ static bool objective_node_packs(const struct graph *g, uint32_t node)
     return has_time(g, node) && (flags & OPERATOR_ELEMENTWISE);
 }
 
-bool packs_objective(const struct script_trace *objective, struct error *err)
+bool packs_objective(const struct script_trace *objective, const char *field, struct error *err)
 {
     json_t *loss = json_object_get(objective->meta, "loss");
     const struct graph *g = bound_graph(objective, json_object_get(loss, "graph"), err);
 
     for (uint32_t i = 0; g && i < g->node_count; i++)
         if (!objective_node_packs(g, i))
-            return error_set(err, ERROR_UNSUPPORTED, "leave `packing` out, or weigh token by token",
-                             "the objective works along a row (%s), and packed rows hold several examples",
-                             operator_table[g->nodes[i].op].name);
+            return error_set(err, ERROR_UNSUPPORTED, "leave it out, or weigh token by token",
+                             "the objective works along a row (%s), and with `%s` a row holds several",
+                             operator_table[g->nodes[i].op].name, field);
     return g != NULL;
 }

@@ -1,4 +1,4 @@
-/* packs.h - whether rows may hold several examples, each as if it were alone (`packing`).
+/* packs.h - whether rows may hold several examples, each as if it were alone (`packing`), and examples several turns (`coalesce`).
  *
  * Of a model every token may depend on others of its example through attention that is given segments, and on nothing else along
  * the row: no other operator takes `time` together, and nothing counts places from the row's beginning. Of an objective the loss is
@@ -14,6 +14,6 @@
 
 /* Errors: unsupported, with the operator that does otherwise and what to do. */
 bool packs_model(const struct script_trace *model, struct error *err);
-bool packs_objective(const struct script_trace *objective, struct error *err);
+bool packs_objective(const struct script_trace *objective, const char *field, struct error *err); /* `field`: of the spec */
 
 #endif

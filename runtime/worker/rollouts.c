@@ -41,7 +41,7 @@ static bool take_shards(struct rollouts *r, const json_t *shards, struct error *
         struct hash id;
         const struct session_shard *rows = NULL;
 
-        if (!cid_parse(json_string_value(shard), &id, err) || !(rows = session_shard(r->session, id, err)))
+        if (!cid_parse(json_string_value(shard), &id, err) || !(rows = session_shard(r->session, id, SESSION_TRAIN, err)))
             return false;
         r->prompts = realloc(r->prompts, (r->count + rows->prompts.count + 1) * sizeof *r->prompts);
         for (size_t i = 0; i < rows->prompts.count; i++)

@@ -34,7 +34,8 @@ static bool load_data(struct running *r, const json_t *shards, struct hash seed,
         struct hash id;
         const struct session_shard *shard = NULL;
 
-        ok = cid_parse(json_string_value(json_array_get(shards, i)), &id, err) && (shard = session_shard(r->s, id, err));
+        ok = cid_parse(json_string_value(json_array_get(shards, i)), &id, err) &&
+             (shard = session_shard(r->s, id, SESSION_TRAIN, err));
         if (ok) {
             lists[i] = &shard->examples;
             rules.stream = shard->stream;

@@ -26,11 +26,7 @@ bool sampling_prompt(const struct session *s, const json_t *from, struct tokens 
 {
     const json_t *conversation = json_object_get(from, "conversation");
     const char *prompt = document_text(from, "prompt");
-    struct conversation_format format = { .tokenizer = s->tokenizer,
-                                          .template = s->template,
-                                          .variables = s->variables,
-                                          .options = { 2026, 1, 1 },
-                                          .context = (size_t)s->rules.context };
+    struct conversation_format format = session_format(s);
 
     if (conversation && !s->template)
         return error_set(err, ERROR_MISSING, "give text with --prompt", "the model has no chat template");

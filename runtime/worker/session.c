@@ -100,7 +100,7 @@ static bool read_rollout(struct session *s, struct error *err)
 static bool read_text(struct session *s, struct error *err)
 {
     const char *given = json_string_value(json_object_get(s->job, "template")), *own = model_chat_template(s->model);
-    const char *source = given ? given : own;
+    const char *source = given ? given : own, *date = json_string_value(json_object_get(s->spec, "template_date"));
 
     s->tokenizer = model_tokenizer(s->model, err);
     if (!s->tokenizer)
@@ -111,6 +111,9 @@ static bool read_text(struct session *s, struct error *err)
             return error_at(err, "chat template");
     }
     s->variables = json_deep_copy(model_template_variables(s->model));
+    s->date = TEMPLATE_DATE;
+    if (date && !date_parse(date, &s->date, err))
+        return error_at(err, "template_date");
 
     uint32_t size = tokenizer_size(s->tokenizer);
     struct buffer text = { 0 };
@@ -284,16 +287,21 @@ void session_free(struct session *s)
     free(s);
 }
 
+struct conversation_format session_format(const struct session *s)
+{
+    return (struct conversation_format){ .tokenizer = s->tokenizer,
+                                         .template = s->template,
+                                         .variables = s->variables,
+                                         .options = { .date = s->date },
+                                         .context = (size_t)s->rules.context };
+}
+
 static bool read_shard(struct session *s, struct session_shard *shard, struct error *err)
 {
-    struct conversation_format format = {
-        .tokenizer = s->tokenizer,
-        .template = s->template,
-        .variables = s->variables,
-        .options = { 2026, 1, 1 },
-        .context = (size_t)s->rules.context,
-    };
+    struct conversation_format format = session_format(s);
     char name[CID_TEXT];
+
+    format.coalesce = shard->coalesced;
 
     if (!object_get(&s->blocks, shard->id, SHARD_MEDIA, SHARD_LIMIT, &shard->bytes, err) ||
         !rows_of(&shard->rows, cid_text(shard->id, name), (const char *)shard->bytes.bytes, shard->bytes.size, err))
@@ -316,15 +324,18 @@ static bool read_shard(struct session *s, struct session_shard *shard, struct er
     return true;
 }
 
-const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err)
+const struct session_shard *session_shard(struct session *s, struct hash id, enum session_use use, struct error *err)
 {
+    bool coalesced = use == SESSION_TRAIN && json_is_true(json_object_get(s->spec, "coalesce"));
+
     for (size_t i = 0; i < s->shard_count; i++)
-        if (hash_equal(s->shards[i]->id, id))
+        if (hash_equal(s->shards[i]->id, id) && s->shards[i]->coalesced == coalesced)
             return s->shards[i];
 
     struct session_shard *shard = calloc(1, sizeof *shard);
 
     shard->id = id;
+    shard->coalesced = coalesced;
     if (!read_shard(s, shard, err)) {
         shard_free(shard);
         return NULL;
@@ -456,8 +467,10 @@ static bool make_step(struct session *s, struct session_step *step, struct error
 
         if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &step->objective, err))
             return error_at(err, "objective");
-        if (s->rules.packed && !(packs_model(&step->model, err) && packs_objective(&step->objective, err)))
+        if (s->rules.packed && !(packs_model(&step->model, err) && packs_objective(&step->objective, "packing", err)))
             return error_at(err, "packing");
+        if (json_is_true(json_object_get(s->spec, "coalesce")) && !packs_objective(&step->objective, "coalesce", err))
+            return error_at(err, "coalesce");
         step->graph = step_graph(&parts, err);
         if (step->graph && !make_prepare(s, step, err))
             return error_at(err, "objective");

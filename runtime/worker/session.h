@@ -36,6 +36,7 @@ struct session_shard {
     struct prompts prompts; /* in a run on rollouts, instead of examples */
     struct conversation_counts counts;
     bool stream;
+    bool coalesced; /* by the spec's `coalesce`: for training alone, since accuracy counts turns */
 };
 
 enum session_role {
@@ -106,6 +107,7 @@ struct session {
     struct tokenizer *tokenizer;
     struct template *template;
     json_t *variables;
+    struct date date; /* of strftime_now */
     float *token_bytes;
     struct batch_rules rules; /* `stream` is the shard's */
 
@@ -138,8 +140,11 @@ struct session {
 struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err);
 void session_free(struct session *s);
 
-/* The shard's examples, read from its object once. Borrowed. */
-const struct session_shard *session_shard(struct session *s, struct hash id, struct error *err);
+/* How rows of this run become text and tokens. What it names is borrowed. */
+struct conversation_format session_format(const struct session *s);
+
+/* The shard's examples, read from its object once a use. Borrowed. */
+const struct session_shard *session_shard(struct session *s, struct hash id, enum session_use use, struct error *err);
 
 /* The executor for this shape; made at the first call. What would need more than `memory` is computed again instead of kept; error
  * memory, with both numbers, where that is not enough. Borrowed until the next call, which may forget it: `serial` tells. */

@@ -14,7 +14,7 @@ static const char CONTEXT[] =
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static const struct template_options options = { .year = 2026, .month = 11, .day = 29 };
+    static const struct template_options options = { .date = { 2026, 11, 29 } };
     const uint8_t *zero = size ? memchr(bytes, 0, size) : NULL;
     size_t source = zero ? (size_t)(zero - bytes) : size;
     struct template *t = template_new((const char *)bytes, source, NULL);

@@ -149,7 +149,7 @@ static void templates_train_what_the_assistant_says(void **state)
         struct conversation_format format = { .tokenizer = tokenizer,
                                               .template = template,
                                               .variables = variables,
-                                              .options = { .year = 2026, .month = 1, .day = 1 },
+                                              .options = { .date = { 2026, 1, 1 } },
                                               .context = 1 << 20 };
 
         assert_non_null(template);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/store/object.h"
 #include "runtime/worker/packs.h"
 #include "runtime/worker/step.h"
 #include "runtime/worker/training.h"
@@ -144,7 +145,7 @@ static void an_objective_that_works_along_a_row_is_refused(void **state)
         FIXTURE_OK(step != NULL, &err);
         bundle.options = json_pack("{s:s}", "per", example ? "example" : "token");
         FIXTURE_OK(script_trace_objective(&bundle, &request, &f.session->limits, &objective, &err), &err);
-        assert_int_equal(packs_objective(&objective, &err), !example);
+        assert_int_equal(packs_objective(&objective, "packing", &err), !example);
         script_trace_free(&objective);
         json_decref(bundle.options);
     }
@@ -207,6 +208,29 @@ static void a_model_that_mixes_tokens_otherwise_than_by_attention_is_refused(voi
     refuses(NULL, add_softmax);
 }
 
+/* `coalesce` of the spec: for training; held-out turns are measured one by one. */
+static void turns_of_a_conversation_are_put_together_for_training_alone(void **state)
+{
+    static const char row[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"w1\"},{\"role\":\"assistant\",\"content\":\"w2\"},"
+                              "{\"role\":\"user\",\"content\":\"w3\"},{\"role\":\"assistant\",\"content\":\"w4\"}]}\n";
+    const struct session_shard *trained, *measured;
+    struct error err = { 0 };
+    struct hash id;
+
+    (void)state;
+    FIXTURE_OK(object_put(&f.blocks, "application/vnd.rondo.shard+jsonl", row, sizeof row - 1, &id, &err), &err);
+    json_object_set_new(f.session->spec, "coalesce", json_true());
+    trained = session_shard(f.session, id, SESSION_TRAIN, &err);
+    FIXTURE_OK(trained != NULL, &err);
+    measured = session_shard(f.session, id, SESSION_EVALUATE, &err);
+    FIXTURE_OK(measured != NULL, &err);
+    assert_int_equal(trained->examples.count, 1);
+    assert_int_equal(measured->examples.count, 2);
+    assert_int_equal(trained->counts.trained, measured->counts.trained);
+    assert_true(trained->counts.tokens < measured->counts.tokens);
+    json_object_del(f.session->spec, "coalesce");
+}
+
 int main(int argc, char **argv)
 {
     fixture_main(argc, argv);
@@ -219,6 +243,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_objective_that_works_along_a_row_is_refused),
         cmocka_unit_test(a_model_that_mixes_tokens_otherwise_than_by_attention_is_refused),
         cmocka_unit_test(another_example_in_the_row_changes_no_log_probability),
+        cmocka_unit_test(turns_of_a_conversation_are_put_together_for_training_alone),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -42,7 +42,7 @@ static void the_template_prints_what_the_model_was_pretrained_on(void **state)
     struct model_source *model = model_open(RONDO_SOURCE "/models/pocket", NULL);
     const char *source = model_chat_template(model);
     struct template *template = template_new(source, strlen(source), NULL);
-    struct template_options options = { .year = 2026, .month = 1, .day = 1 };
+    struct template_options options = { .date = { 2026, 1, 1 } };
     struct template_output output = { 0 };
     struct error err = { 0 };
     json_t *context = json_loads(row, 0, NULL);

@@ -12,7 +12,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 
-static const struct template_options TODAY = { .year = 2026, .month = 11, .day = 29 };
+static const struct template_options TODAY = { .date = { 2026, 11, 29 } };
 
 /* The rendering, or NULL with `err`. */
 static char *render(const char *source, const json_t *context, struct template_output *out, struct error *err)
@@ -136,7 +136,7 @@ static void published_templates_render_as_jinja_renders_them(void **state)
 /* template_random.json: random conversations as transformers renders them (tools/oracle/template_random.py). */
 static void random_conversations_render_as_transformers_renders_them(void **state)
 {
-    static const struct template_options options = { .year = 2026, .month = 1, .day = 1, .literal = true };
+    static const struct template_options options = { .date = { 2026, 1, 1 }, .literal = true };
     struct error err = { 0 };
     json_t *cases = json_read_file(RONDO_SOURCE "/tests/golden/text/template_random.json", 1 << 20, &err);
     char path[700];
