@@ -5,34 +5,53 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "native/base/decimal.h"
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/home.h"
 
-static const struct option node_options_table[] = {
-    { "peer", "URL", "a node of the run to begin with (not needed again once the folder knows the run)" },
-    { "ledger", "URL", "the run's ledger" },
-    { "name", "NAME", "folder HOME/nodes/NAME with key.json (default: the role)" },
-    { "listen", "ADDRESS", "numeric address to listen on (default 127.0.0.1)" },
-    { "port", "PORT", "port to listen on (default: the last one, else any)" },
-    { "endpoint", "URL", "what others reach this node by, if not address and port" },
-    { "plain", NULL, "plain HTTP to other machines than this one" },
-    { "with-parent", NULL, "end when the process that started this one ends" },
-    { NULL, NULL, NULL },
+#define NODE_OPTIONS                                                                                                             \
+    { "peer", "URL", "a node of the run to begin with (not needed again once the folder knows the run)" },                       \
+        { "ledger", "URL", "the run's ledger" }, { "name", "NAME", "folder HOME/nodes/NAME with key.json (default: the role)" }, \
+        { "listen", "ADDRESS", "numeric address to listen on (default 127.0.0.1)" },                                             \
+        { "port", "PORT", "port to listen on (default: the last one, else any)" },                                               \
+        { "endpoint", "URL", "what others reach this node by, if not address and port" },                                        \
+        { "plain", NULL, "plain HTTP to other machines than this one" },                                                         \
+        { "with-parent", NULL, "end when the process that started this one ends" },                                              \
+    {                                                                                                                            \
+        NULL, NULL, NULL                                                                                                         \
+    }
+
+static const struct option node_options_table[] = { NODE_OPTIONS };
+static const struct option trainer_options[] = {
+    { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
+    NODE_OPTIONS
 };
+static const struct option auditor_options[] = {
+    { "share", "SHARE", "replay this share of all contributions (0.1; default 1: all)" }, NODE_OPTIONS
+};
+
+static bool read_share(const struct invocation *in, const char *role, int64_t *share, struct error *err)
+{
+    const bool trainer = strcmp(role, "trainer") == 0, auditor = strcmp(role, "auditor") == 0;
+    const char *name = trainer ? "audit" : "share", *text = trainer || auditor ? option_text(in, name, auditor ? "1" : "0") : "0";
+
+    return (decimal_parse(text, share) && *share >= 0 && *share <= DECIMAL_ONE) ||
+           error_set(err, ERROR_USAGE, NULL, "--%s %s: a share from 0 to 1 is needed", name, text);
+}
 
 /* A passphrase comes from a file or the environment's file name, never from a flag's value. */
 static bool read_options(struct invocation *in, const char *role, struct node_options *options, char folder[4400],
                          struct error *err)
 {
-    int64_t port = 0;
+    int64_t port = 0, share = 0;
     const char *name;
 
     if (!option_node_name(in, role, &name, err))
         return false;
     snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, name);
-    if (!option_integer(in, "port", 0, 65535, &port, err))
+    if (!option_integer(in, "port", 0, 65535, &port, err) || !read_share(in, role, &share, err))
         return false;
     *options = (struct node_options){
         .folder = folder,
@@ -46,6 +65,7 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         .json = in->json,
         .quiet = in->quiet,
         .threads = in->threads,
+        .audit = { .share = share },
     };
     return true;
 }
@@ -66,16 +86,19 @@ static bool take_part(struct node *node, const char *run, struct error *err)
     return course_load(node, run, node->course, err);
 }
 
-static int run_role(struct invocation *in, const char *role)
+/* `about`: the one contribution that an auditor is asked about, or NULL. */
+static int run_role(struct invocation *in, const char *role, const struct trainer_audit *about)
 {
     struct node_options options;
     struct node node = { 0 };
     struct error err = { 0 };
-    char folder[4400];
+    char folder[4400], verdict[sizeof node.verdict];
     bool ok = read_options(in, role, &options, folder, &err);
 
     if (!ok)
         return command_fail(in, &err);
+    if (about)
+        options.audit = *about;
     if (option_flag(in, "with-parent"))
         prctl(PR_SET_PDEATHSIG, SIGTERM);
     ok = kernel_start(&err) && node_open(&node, role, &options, &err) && take_part(&node, in->argument[0], &err) &&
@@ -88,23 +111,26 @@ static int run_role(struct invocation *in, const char *role)
     }
     ok = ok && node_run(&node, &err);
     home_running_remove(&node);
+    memcpy(verdict, node.verdict, sizeof verdict);
     node_close(&node);
-    return ok ? EXIT_OK : command_fail(in, &err);
+    if (!ok)
+        return command_fail(in, &err);
+    return about && strcmp(verdict, "convicted") != 0 ? EXIT_VERDICT : EXIT_OK;
 }
 
 static int sponsor_main(struct invocation *in)
 {
-    return run_role(in, "sponsor");
+    return run_role(in, "sponsor", NULL);
 }
 
 static int syncer_main(struct invocation *in)
 {
-    return run_role(in, "syncer");
+    return run_role(in, "syncer", NULL);
 }
 
 static int trainer_main(struct invocation *in)
 {
-    return run_role(in, "trainer");
+    return run_role(in, "trainer", NULL);
 }
 
 const struct command command_sponsor = {
@@ -137,6 +163,50 @@ const struct command command_trainer = {
     "rondo trainer RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645",
     "Fetches model, scripts and its shards, trains each round's assignment, pushes the result to every member. Outbound\n"
     "connections suffice. Stay until your last round is settled: who leaves earlier and is challenged is not paid.",
-    node_options_table,
+    trainer_options,
     trainer_main,
+};
+
+static int auditor_main(struct invocation *in)
+{
+    return run_role(in, "auditor", NULL);
+}
+
+const struct command command_auditor = {
+    "auditor",
+    "RUN",
+    "replay what trainers did, and challenge what is wrong",
+    "rondo auditor RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645 --share 0.1",
+    "Follows the run, computes contributions again step by step, and disputes the first wrong leaf of a step log until the "
+    "committee has\n"
+    "decided (docs/protocol.md, section 7). Its DID must be on the run's allow-list. A challenge that fails bars it from more.",
+    auditor_options,
+    auditor_main,
+};
+
+static int challenge_main(struct invocation *in)
+{
+    struct error err = { 0 };
+    char *end, did[DID_TEXT];
+    long round = strtol(in->argument[1], &end, 10);
+    struct trainer_audit about = { .round = round };
+
+    snprintf(about.did, sizeof about.did, "%s", home_did(in->home, in->argument[2], did));
+    if (*end || round < 1 || round > INT32_MAX) {
+        error_set(&err, ERROR_USAGE, NULL, "ROUND %.80s is no round: they count from 1", in->argument[1]);
+        return command_fail(in, &err);
+    }
+    return run_role(in, "auditor", &about);
+}
+
+const struct command command_challenge = {
+    "challenge",
+    "RUN ROUND DID|NAME",
+    "replay one contribution, and dispute it until it is decided",
+    "rondo challenge RUN 3 did:tenzro:machine:z6Mk... --peer http://sponsor.example:7000 --ledger http://ledger.example:8645",
+    "An auditor (rondo auditor) for one contribution of a round that is not settled. Exit status 0: its maker was convicted; 1: "
+    "every bit is\n"
+    "right, or the committee rejected the challenge; the last line says which.",
+    node_options_table,
+    challenge_main,
 };

@@ -33,6 +33,8 @@ const struct command *const commands[] = {
     &command_chat,
     &command_trainer,
     &command_syncer,
+    &command_auditor,
+    &command_challenge,
     &command_sponsor,
     &command_ledger,
     &command_key_new,

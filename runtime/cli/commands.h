@@ -5,7 +5,9 @@
 #include "runtime/cli/command.h"
 
 extern const struct command command_audit;
+extern const struct command command_auditor;
 extern const struct command command_bench;
+extern const struct command command_challenge;
 extern const struct command command_chat;
 extern const struct command command_data_check;
 extern const struct command command_data_convert;

@@ -273,6 +273,10 @@ static bool perform(struct driver *d, const struct action *action, struct error 
     case ACTION_STATE:
         routes_event(d->node, "state", body);
         node_tell(d->node, "state", json_incref(action->body));
+        if (document_text(body, "verdict")) { /* it was all that this node is here for */
+            snprintf(d->node->verdict, sizeof d->node->verdict, "%s", document_text(body, "verdict"));
+            node_stop(d->node, NULL);
+        }
         break;
     case ACTION_HALT:
         return error_set(err, ERROR_CONFLICT, "keep this folder: it holds the evidence", "halted (%s): %s",
@@ -450,7 +454,8 @@ bool driver_machine_new(struct driver *d, struct error *err)
                                        .signing = d->signing,
                                        .enrolment = d->enrolment,
                                        .durable = durable,
-                                       .finals = d->finals };
+                                       .finals = d->finals,
+                                       .audit = d->node->options.audit };
 
         d->trainer = trainer_new(&start, err);
     }

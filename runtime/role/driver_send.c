@@ -139,7 +139,7 @@ static void deliver_next(struct delivery *v)
     buffer_free(&bytes);
 }
 
-/* CIDs of the documents with blocks that this node made itself: a trainer's contributions and openings. Members fetch from each other. */
+/* CIDs of the documents with blocks that this node made itself: contributions, openings, picks. Members fetch from each other. */
 static json_t *own_with_blocks(struct driver *d, const json_t *message)
 {
     json_t *list = json_array(), *envelope;
@@ -152,7 +152,7 @@ static json_t *own_with_blocks(struct driver *d, const json_t *message)
         struct error err = { 0 };
 
         if (!d->is_member && document_read(text, strlen(text), &document, &err) &&
-            (document.type == DOCUMENT_CONTRIBUTION || document.type == DOCUMENT_OPENING))
+            (document.type == DOCUMENT_CONTRIBUTION || document.type == DOCUMENT_OPENING || document.type == DOCUMENT_PICK))
             json_array_append_new(list, json_string(cid_text(document.id, cid)));
         document_free(&document);
         free(text);

@@ -26,6 +26,7 @@
 #include "runtime/net/http_client.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/peer.h"
+#include "runtime/round/trainer.h"
 #include "runtime/store/block.h"
 #include "runtime/store/journal.h"
 
@@ -44,7 +45,8 @@ struct node_options {
     bool plain;             /* plain HTTP to other machines */
     bool json;              /* progress as JSON lines on standard output */
     bool quiet;
-    unsigned threads; /* of its workers; 0: the machine's cores */
+    unsigned threads;           /* of its workers; 0: the machine's cores */
+    struct trainer_audit audit; /* of a trainer or an auditor: what of others' work it replays and challenges */
 };
 
 struct node {
@@ -64,7 +66,8 @@ struct node {
     struct peer_list *peers;
     struct course *course; /* the run, once known */
     struct driver *driver; /* the machine; NULL for a sponsor */
-    const char *role;      /* "sponsor", "trainer", "syncer" */
+    char verdict[16];      /* of an auditor that asked about one contribution: "equal", "convicted", "rejected" */
+    const char *role;      /* "sponsor", "trainer", "syncer", "auditor" */
     uv_signal_t interrupt, terminate;
     bool stopping;
     struct error fault; /* why the node stopped; code none when it was asked to */

@@ -137,7 +137,7 @@ static const json_t *contribution_of(const struct asking *q, const json_t *recor
     return found;
 }
 
-static void trainer_round(struct asking *q, const json_t *record)
+static void round_of_trainer(struct asking *q, const json_t *record)
 {
     const json_t *listed = contribution_of(q, record),
                  *member = value_find(json_object_get(archive_record(q->a, q->round - 1), "members"), "did", q->did);
@@ -173,7 +173,7 @@ static bool judge(struct asking *q, const json_t *record, struct error *err)
         set(q, "skipped", "the round was skipped (%s) and paid nobody; its escrow goes back at expiry",
             value_text(record, "reason"));
     } else if (strcmp(q->role, "trainer") == 0) {
-        trainer_round(q, record);
+        round_of_trainer(q, record);
     } else {
         return syncer_round(q, record, err);
     }

@@ -182,8 +182,8 @@ static bool may_close(struct member *m)
         size_t wanted = rules->allowed ? json_array_size(rules->allowed) : (size_t)rules->trainers_quorum;
         if (!m->funded)
             return false;
-        return (count_held(m, "enrolment", "trainer") >= wanted &&
-                count_held(m, "enrolment", "syncer") >= json_array_size(rules->panel)) ||
+        size_t held = count_held(m, "enrolment", "trainer") + (rules->allowed ? count_held(m, "enrolment", "auditor") : 0);
+        return (held >= wanted && count_held(m, "enrolment", "syncer") >= json_array_size(rules->panel)) ||
                passed(m, m->started + rules->round_ms);
     }
     if (!is_train_round(m)) /* a round without training is short, but whoever has a move to make needs the time of one */

@@ -97,11 +97,12 @@ const char *membership_code(const struct rules *rules, const json_t *previous, c
         return "role";
     if (value_is(payload, "role", "syncer"))
         return value_find(rules->panel, "did", did) ? "ok" : "panel";
-    if (!value_is(payload, "role", "trainer"))
+    if (!value_is(payload, "role", "trainer") && !value_is(payload, "role", "auditor"))
         return "role";
     if (value_find(rules->panel, "did", did))
         return "panel";
-    if (rules->allowed && !value_lists(rules->allowed, did))
+    /* An auditor costs others an answer: without a deposit only those on the list may be one. */
+    if (rules->allowed ? !value_lists(rules->allowed, did) : value_is(payload, "role", "auditor"))
         return "admission";
     return address_parse(value_text(payload, "account"), &account) && !address_is_zero(account) ? "ok" : "account";
 }

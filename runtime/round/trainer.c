@@ -1,4 +1,4 @@
-#include "runtime/round/trainer.h"
+#include "runtime/round/trainer_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,34 +11,7 @@
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
 
-enum phase { FOLLOWING, TRAINING, PUSHING, DONE, HALTED };
-
-struct trainer {
-    const struct rules *rules;
-    char did[96];
-    struct signing signing;
-    json_t *enrolment;
-    struct actions *out;
-    int64_t now, wake, timer;
-
-    json_t *finals;
-    const json_t *previous; /* borrowed */
-    int64_t round;
-    bool funded;
-    enum phase phase;
-
-    json_t *moves; /* contribution/index -> null: being traced; CID of the trace; envelope of the opening */
-
-    /* the open round */
-    json_t *block, *plan, *contribution; /* contribution: signed fields, durable */
-    json_t *envelope, *acknowledged;     /* acknowledged: did -> true */
-    char cid[CID_TEXT], plan_hash[HASH_TEXT];
-    struct hash seed;
-    bool asked_block, asked_plan, asked_training;
-    int64_t pushed_at, fetched_at, enrolled_at, answered_at;
-};
-
-static void act(struct trainer *t, enum action_kind kind, json_t *body)
+void trainer_act(struct trainer *t, enum action_kind kind, json_t *body)
 {
     actions_add(t->out, kind, body);
 }
@@ -49,8 +22,7 @@ static int64_t interval(const struct trainer *t)
     return quarter < 20 ? 20 : quarter > 5000 ? 5000 : quarter;
 }
 
-/* Whether `*last` is an interval or more ago; then it is now. */
-static bool due(struct trainer *t, int64_t *last)
+bool trainer_due(struct trainer *t, int64_t *last)
 {
     if (*last && t->now < *last + interval(t)) {
         if (*last + interval(t) < t->wake)
@@ -75,24 +47,24 @@ static json_t *panel(const struct trainer *t, const json_t *but)
     return to;
 }
 
-static void push(struct trainer *t, json_t *envelope, const json_t *but)
+void trainer_push(struct trainer *t, json_t *envelope, const json_t *but)
 {
     json_t *to = panel(t, but);
     if (json_array_size(to))
-        act(t, ACTION_SEND, json_pack("{sos{s[O]}}", "to", to, "message", "documents", envelope));
+        trainer_act(t, ACTION_SEND, json_pack("{sos{s[O]}}", "to", to, "message", "documents", envelope));
     else
         json_decref(to);
 }
 
 static void tell_state(struct trainer *t)
 {
-    act(t, ACTION_STATE, json_pack("{sssIsi}", "phase", trainer_phase(t), "round", (json_int_t)t->round, "view", -1));
+    trainer_act(t, ACTION_STATE, json_pack("{sssIsi}", "phase", trainer_phase(t), "round", (json_int_t)t->round, "view", -1));
 }
 
-static void halt(struct trainer *t, const char *code, const char *message)
+void trainer_halt(struct trainer *t, const char *code, const char *message)
 {
     t->phase = HALTED;
-    act(t, ACTION_HALT, json_pack("{ssss}", "code", code, "message", message));
+    trainer_act(t, ACTION_HALT, json_pack("{ssss}", "code", code, "message", message));
 }
 
 static void clear(json_t **slot)
@@ -128,13 +100,14 @@ static void take_final(struct trainer *t, json_t *final)
     json_t *kept = json_pack("{sOsO}", "record", record, "certificate", certificate);
     json_array_append(t->finals, kept);
     snprintf(key, sizeof key, "final/%lld", (long long)t->round);
-    act(t, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", kept));
-    act(t, ACTION_FINAL, json_pack("{sIsOsO}", "round", (json_int_t)t->round, "record", record, "certificate", certificate));
-    act(t, ACTION_CANCEL, json_pack("{sI}", "round", (json_int_t)t->round));
+    trainer_act(t, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", kept));
+    trainer_act(t, ACTION_FINAL,
+                json_pack("{sIsOsO}", "round", (json_int_t)t->round, "record", record, "certificate", certificate));
+    trainer_act(t, ACTION_CANCEL, json_pack("{sI}", "round", (json_int_t)t->round));
     json_decref(kept);
     open_round(t);
     if (t->phase == DONE)
-        act(t, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)t->round - 1));
+        trainer_act(t, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)t->round - 1));
     tell_state(t);
 }
 
@@ -142,8 +115,8 @@ static void take_final(struct trainer *t, json_t *final)
 
 static void rule_follow(struct trainer *t)
 {
-    if (t->phase < DONE && due(t, &t->fetched_at))
-        act(t, ACTION_FETCH, json_pack("{sI}", "round", (json_int_t)t->round));
+    if (t->phase < DONE && trainer_due(t, &t->fetched_at))
+        trainer_act(t, ACTION_FETCH, json_pack("{sI}", "round", (json_int_t)t->round));
 }
 
 static bool is_enrolled(const struct trainer *t)
@@ -181,7 +154,7 @@ static void renew_enrolment(struct trainer *t)
         json_decref(t->enrolment);
         t->enrolment = envelope;
     } else if (!fields || renewed) {
-        halt(t, "sign", err.message);
+        trainer_halt(t, "sign", err.message);
     }
     json_decref(payload);
     json_decref(fields);
@@ -190,11 +163,12 @@ static void renew_enrolment(struct trainer *t)
 static void rule_enrol(struct trainer *t)
 {
     bool out = value_find(json_object_get(t->previous, "convicted"), "did", t->did);
-    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > t->rules->rounds || !due(t, &t->enrolled_at))
+    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > t->rules->rounds ||
+        !trainer_due(t, &t->enrolled_at))
         return;
     renew_enrolment(t);
     if (t->phase != HALTED)
-        push(t, t->enrolment, NULL);
+        trainer_push(t, t->enrolment, NULL);
 }
 
 /* Seed and plan of the open round; true when both are known. */
@@ -205,13 +179,14 @@ static bool rule_prepare(struct trainer *t)
         return false;
     if (!t->block && !t->asked_block) {
         t->asked_block = true;
-        act(t, ACTION_AWAIT_BLOCK, json_pack("{sI}", "height", (json_int_t)value_integer(t->previous, "next_height")));
+        trainer_act(t, ACTION_AWAIT_BLOCK, json_pack("{sI}", "height", (json_int_t)value_integer(t->previous, "next_height")));
     }
     if (!t->asked_plan) {
         t->asked_plan = true;
         json_t *request = fold_plan_request(t->rules, t->previous, t->round);
         fold_hash(request, t->plan_hash);
-        act(t, ACTION_COMPUTE, json_pack("{sssOsI}", "hash", t->plan_hash, "request", request, "round", (json_int_t)t->round));
+        trainer_act(t, ACTION_COMPUTE,
+                    json_pack("{sssOsI}", "hash", t->plan_hash, "request", request, "round", (json_int_t)t->round));
         json_decref(request);
     }
     if (!t->block || !t->plan || !hash_parse(value_text(t->block, "entropy"), &entropy))
@@ -228,7 +203,7 @@ static void rule_train(struct trainer *t)
     json_t *context = assignment_context(t->rules, t->previous, t->round, t->seed, t->plan, t->did);
     if (!context)
         return;
-    act(t, ACTION_TRAIN, json_pack("{sIso}", "round", (json_int_t)t->round, "context", context));
+    trainer_act(t, ACTION_TRAIN, json_pack("{sIso}", "round", (json_int_t)t->round, "context", context));
     t->phase = TRAINING;
     tell_state(t);
 }
@@ -241,84 +216,15 @@ static void rule_push(struct trainer *t)
     if (!t->envelope) {
         t->envelope = t->signing.sign(t->signing.context, "contribution", t->contribution, &err);
         if (!t->envelope) {
-            halt(t, "sign", err.message);
+            trainer_halt(t, "sign", err.message);
             return;
         }
         value_cid(t->contribution, t->cid);
         t->phase = PUSHING;
         tell_state(t);
     }
-    if (due(t, &t->pushed_at))
-        push(t, t->envelope, t->acknowledged);
-}
-
-/* ---- disputes about earlier contributions ---------------------------------------------------------------------------- */
-
-/* Whether this dispute waits for this trainer's opening; then `key` names it in t->moves. */
-static bool waits_for(const struct trainer *t, const json_t *dispute, char key[CID_TEXT + 24])
-{
-    snprintf(key, CID_TEXT + 24, "%s/%lld", value_text(dispute, "contribution"), (long long)value_integer(dispute, "index"));
-    return value_is(dispute, "did", t->did) && json_is_null(json_object_get(dispute, "trace"));
-}
-
-static void ask_trace(struct trainer *t, const json_t *dispute, const char *key)
-{
-    int64_t round = value_integer(dispute, "round");
-    const json_t *record = json_object_get(json_array_get(t->finals, (size_t)round), "record");
-    const json_t *before = json_object_get(json_array_get(t->finals, (size_t)round - 1), "record");
-    struct hash seed;
-    if (!before || !hash_parse(value_text(record, "seed"), &seed))
-        return;
-    json_t *context = assignment_context(t->rules, before, round, seed, json_object_get(record, "plan"), t->did);
-    json_object_set_new(t->moves, key, json_null());
-    act(t, ACTION_MOVE,
-        json_pack("{sssssOsOso}", "key", key, "move", "opening", "contribution", json_object_get(dispute, "contribution"),
-                  "index", json_object_get(dispute, "index"), "context", context));
-}
-
-static void sign_opening(struct trainer *t, const json_t *dispute, const char *key, json_t *trace)
-{
-    struct error err = { 0 };
-    json_t *payload = json_pack("{sssssisOsOsOsO}", "run", t->rules->run, "signer", t->did, "version", 1, "round",
-                                json_object_get(dispute, "round"), "contribution", json_object_get(dispute, "contribution"),
-                                "index", json_object_get(dispute, "index"), "trace", trace);
-    json_t *envelope = t->signing.sign(t->signing.context, "opening", payload, &err);
-    json_decref(payload);
-    if (envelope)
-        json_object_set_new(t->moves, key, envelope);
-    else
-        halt(t, "sign", err.message);
-}
-
-/* Traces the step once, signs the opening, and sends it until a record has it. */
-static void rule_answer(struct trainer *t)
-{
-    const json_t *disputes = json_object_get(t->previous, "disputes");
-    bool ready = false;
-    char key[CID_TEXT + 24];
-    size_t i;
-    json_t *one;
-    if (t->phase >= DONE)
-        return;
-    json_array_foreach((json_t *)disputes, i, one)
-    {
-        if (!waits_for(t, one, key))
-            continue;
-        json_t *move = json_object_get(t->moves, key);
-        if (!move)
-            ask_trace(t, one, key);
-        else if (json_is_string(move))
-            sign_opening(t, one, key, move);
-        ready = ready || json_is_object(json_object_get(t->moves, key));
-    }
-    if (!ready || t->phase == HALTED || !due(t, &t->answered_at))
-        return;
-    json_array_foreach((json_t *)disputes, i, one)
-    {
-        json_t *move = waits_for(t, one, key) ? json_object_get(t->moves, key) : NULL;
-        if (json_is_object(move))
-            push(t, move, NULL);
-    }
+    if (trainer_due(t, &t->pushed_at))
+        trainer_push(t, t->envelope, t->acknowledged);
 }
 
 /* ---- events --------------------------------------------------------------------------------------------------------- */
@@ -332,9 +238,9 @@ static void take_trained(struct trainer *t, const json_t *body)
     json_object_set_new(t->contribution, "run", json_string(t->rules->run));
     json_object_set_new(t->contribution, "round", json_integer(t->round));
     json_object_set_new(t->contribution, "signer", json_string(t->did));
-    act(t, ACTION_PERSIST,
-        json_pack("{sss{sssIsO}}", "key", "round", "value", "run", t->rules->run, "round", (json_int_t)t->round, "contribution",
-                  t->contribution));
+    trainer_act(t, ACTION_PERSIST,
+                json_pack("{sss{sssIsO}}", "key", "round", "value", "run", t->rules->run, "round", (json_int_t)t->round,
+                          "contribution", t->contribution));
 }
 
 static void take_event(struct trainer *t, const struct event *event)
@@ -358,6 +264,9 @@ static void take_event(struct trainer *t, const struct event *event)
         break;
     case EVENT_TRAINED:
         take_trained(t, body);
+        break;
+    case EVENT_REPLAYED:
+        json_object_set(t->replays, value_text(body, "cid"), json_object_get(body, "index"));
         break;
     case EVENT_MOVED:
         if (json_is_null(json_object_get(t->moves, value_text(body, "key"))))
@@ -383,11 +292,13 @@ void trainer_step(struct trainer *t, const struct event *event, struct actions *
     rule_enrol(t);
     rule_train(t);
     rule_push(t);
-    rule_answer(t);
+    trainer_rule_answer(t);
+    trainer_rule_audit(t);
+    trainer_rule_pick(t);
     rule_follow(t);
     if (t->wake != INT64_MAX && t->phase < DONE && (t->wake != t->timer || event->kind == EVENT_TIME)) {
         t->timer = t->wake;
-        act(t, ACTION_TIMER, json_pack("{sI}", "at", (json_int_t)t->wake));
+        trainer_act(t, ACTION_TIMER, json_pack("{sI}", "at", (json_int_t)t->wake));
     }
     t->out = NULL;
 }
@@ -425,6 +336,9 @@ struct trainer *trainer_new(const struct trainer_start *start, struct error *err
     t->finals = json_array();
     t->acknowledged = json_object();
     t->moves = json_object();
+    t->replays = json_object();
+    t->challenges = json_object();
+    t->audit = start->audit;
     snprintf(t->did, sizeof t->did, "%s", start->did);
     if (!restore(t, start, err)) {
         trainer_free(t);
@@ -445,6 +359,8 @@ void trainer_free(struct trainer *t)
     clear(&t->envelope);
     clear(&t->acknowledged);
     clear(&t->moves);
+    clear(&t->replays);
+    clear(&t->challenges);
     free(t);
 }
 

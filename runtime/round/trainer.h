@@ -6,6 +6,9 @@
  * training is deterministic. What it signed for the open round is persisted all the same, before it is sent: a machine whose
  * kernels changed must not sign two contributions for one round.
  *
+ * An auditor is the same machine, enrolled in that role: it is assigned nothing, replays what others did and challenges what is wrong
+ * (dispute.h). A trainer may audit, too.
+ *
  * A trainer that was dropped (`drop_after` rounds missed) and still runs signs an enrolment with the next serial, and is back in the
  * round after the one that lists it.
  */
@@ -17,6 +20,14 @@
 
 struct trainer;
 
+/* What is replayed of others' work, and challenged where it is wrong. */
+struct trainer_audit {
+    int64_t share; /* of all contributions, in parts of DECIMAL_ONE */
+    char did
+        [96]; /* or this trainer's of `round` alone; then a STATE of phase "verdict" tells once: equal, convicted or rejected */
+    int64_t round;
+};
+
 struct trainer_start {
     const struct rules *rules; /* borrowed */
     const char *did;
@@ -24,6 +35,7 @@ struct trainer_start {
     json_t *enrolment; /* envelope of this trainer's enrolment, sent to the panel until a record lists it; borrowed */
     json_t *durable;   /* the value last persisted under "round", or NULL; borrowed */
     json_t *finals;    /* as for member_start; borrowed */
+    struct trainer_audit audit;
 };
 
 struct trainer *trainer_new(const struct trainer_start *start, struct error *err);

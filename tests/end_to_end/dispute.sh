@@ -1,42 +1,56 @@
 #!/bin/sh
-# A trainer that moves one element inside of one step, and tells consistently what it then computed. A member's replay finds the first wrong leaf;
-# challenge, opening and pick follow; every member computes that one tile, and the trainer is convicted, removed by folding again and unpaid.
+# A trainer that moves one element inside of one step, and tells consistently what it then computed. Whoever replays it finds the first wrong
+# leaf: an auditor that trusts nobody, in a run that draws no spot checks, then a member of the committee. Challenge, opening and pick follow;
+# every member computes that one tile, and the trainer is convicted, removed by folding again and unpaid.
 . "$(dirname "$0")/lib/network.sh"
 
-run_file dispute -e 's/spot_check = 0.3/spot_check = 1/' -e 's/min_ms = 1000, max_ms = 20000/min_ms = 20000, max_ms = 30000/'
-prepare "$T/dispute.lua"
-ledger
-sponsor
-for name in syncer-1 syncer-2 syncer-3 syncer-4; do node syncer $name; done
-node trainer trainer-1
-node trainer trainer-2
-PROGRAM=$LIAR LIE=tile node trainer trainer-3
-agree syncer-1 syncer-2 syncer-3 syncer-4
-
-liar=$(did_of trainer-3)
-last=$(finals syncer-1 | tail -1 | cut -d' ' -f1)
 items() { for r in $(seq "$last"); do record "$r" | tr '{' '\n' | grep "\"type\":\"$1\"" || true; done; }
-items challenge | grep -q '"code":"ok"' || fail "no challenge opened a dispute"
-items opening | grep "\"did\":\"$liar\"" | grep -q '"code":"ok"' || fail "the trainer's opening was not taken"
-items pick | grep -q '"code":"upheld"' || fail "no pick was upheld: $(items pick)"
-by=0
-for r in $(seq "$last"); do
-    if [ $by = 0 ] && record "$r" | tr '{' '\n' | grep "\"did\":\"$liar\"" | grep -q "\"round\":1}"; then by=$r; fi
-done
-[ $by != 0 ] || fail "nobody convicted"
-if paid trainer-3; then fail "trainer-3 was paid"; fi
-for name in trainer-1 trainer-2; do paid $name || fail "$name was not paid"; done
-for file in "$T"/pid/*; do stop "$(basename "$file")"; done
 
-# The verdict names operator and tile, and the three documents are small.
-said=$(grep -h '"event":"dispute"' "$T"/log/syncer-* | grep '"move":"pick"' | head -1)
-echo "$said" | grep -q '"operator":"[^"]*"' || fail "no verdict: $said"
-opened=$(grep -h '"event":"dispute"' "$T/log/trainer-3" | head -1 | grep -o '"bytes":[0-9]*' | cut -d: -f2)
-picked=$(echo "$said" | grep -o '"bytes":[0-9]*' | cut -d: -f2)
-[ $((opened + picked)) -lt 2097152 ] || fail "opening and pick have $opened and $picked bytes"
+# found SPOT_CHECK LOG: with this share of spot checks the lie is found by whoever writes LOG
+found() {
+    rm -rf "$H" "$T/log" && mkdir "$T/log"
+    run_file dispute -e "s/spot_check = 0.3/spot_check = $1/" -e 's/trainers = 3, syncers/trainers = 4, syncers/' \
+        -e 's/min_ms = 1000, max_ms = 20000/min_ms = 20000, max_ms = 30000/'
+    prepare "$T/dispute.lua"
+    LEDGER_PORT=0
+    ledger
+    sponsor
+    for name in syncer-1 syncer-2 syncer-3 syncer-4; do node syncer $name; done
+    node trainer trainer-1
+    node trainer trainer-2
+    PROGRAM=$LIAR LIE=tile node trainer trainer-3
+    node challenge trainer-4 1 trainer-3
+    agree syncer-1 syncer-2 syncer-3 syncer-4
 
-# The state after the conviction is the fold of what was never taken out, bit for bit.
-"$RONDO" replay "$RUN" $by --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay of record $by: $(cat "$T/replay.json")"
-grep -q '"fold":{"match":true,"rounds":\[1' "$T/replay.json" || fail "no corrected fold: $(cat "$T/replay.json")"
-"$RONDO" audit "$RUN" --home "$H" --json >"$T/audit.json" || fail "audit: $(cat "$T/audit.json")"
-say "leaf $(echo "$said" | grep -o '"leaf":[0-9]*' | cut -d: -f2): $(echo "$said" | grep -o '"operator":"[^"]*"\|"entry":[0-9]*\|"tile":[0-9]*' | tr '\n' ' ')convicted in record $by; opening $opened and pick $picked bytes"
+    wait "$(pid_of trainer-4)" || fail "rondo challenge: $(tail -1 "$T/log/trainer-4") $(cat "$T/log/trainer-4.err")"
+    grep -q '"verdict":"convicted"' "$T/log/trainer-4" || fail "no verdict: $(tail -3 "$T/log/trainer-4")"
+    liar=$(did_of trainer-3)
+    last=$(finals syncer-1 | tail -1 | cut -d' ' -f1)
+    items challenge | grep -q '"code":"ok"' || fail "no challenge opened a dispute"
+    items opening | grep "\"did\":\"$liar\"" | grep -q '"code":"ok"' || fail "the trainer's opening was not taken"
+    items pick | grep -q '"code":"upheld"' || fail "no pick was upheld: $(items pick)"
+    by=0
+    for r in $(seq "$last"); do
+        if [ $by = 0 ] && record "$r" | tr '{' '\n' | grep "\"did\":\"$liar\"" | grep -q "\"round\":1}"; then by=$r; fi
+    done
+    [ $by != 0 ] || fail "nobody convicted"
+    if paid trainer-3; then fail "trainer-3 was paid"; fi
+    for name in trainer-1 trainer-2; do paid $name || fail "$name was not paid"; done
+    for file in "$T"/pid/*; do stop "$(basename "$file")"; done
+
+    # The verdict names operator and tile, and the documents are small.
+    said=$(grep -h '"event":"dispute"' "$T"/log/$2 | grep '"move":"pick"' | head -1)
+    echo "$said" | grep -q '"operator":"[^"]*"' || fail "no verdict: $said"
+    opened=$(grep -h '"event":"dispute"' "$T/log/trainer-3" | head -1 | grep -o '"bytes":[0-9]*' | cut -d: -f2)
+    picked=$(echo "$said" | grep -o '"bytes":[0-9]*' | cut -d: -f2)
+    [ $((opened + picked)) -lt 2097152 ] || fail "opening and pick have $opened and $picked bytes"
+
+    # The state after the conviction is the fold of what was never taken out, bit for bit.
+    "$RONDO" replay "$RUN" $by --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay of record $by: $(cat "$T/replay.json")"
+    grep -q '"fold":{"match":true,"rounds":\[1' "$T/replay.json" || fail "no corrected fold: $(cat "$T/replay.json")"
+    "$RONDO" audit "$RUN" --home "$H" --json >"$T/audit.json" || fail "audit: $(cat "$T/audit.json")"
+    say "$2: leaf $(echo "$said" | grep -o '"leaf":[0-9]*' | cut -d: -f2), $(echo "$said" | grep -o '"operator":"[^"]*"\|"entry":[0-9]*\|"tile":[0-9]*' | tr '\n' ' ')convicted in record $by; opening $opened and pick $picked bytes"
+}
+
+found 0 trainer-4
+found 1 'syncer-*'

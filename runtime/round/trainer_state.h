@@ -1,0 +1,53 @@
+/* trainer_state.h - a trainer's memory, shared by the files that hold its rules. Of no interest outside this folder.
+ *
+ *     trainer.c          events, following records, enrolment, training and pushing
+ *     trainer_dispute.c  what it answers when it is challenged; what it replays, challenges and picks as an auditor
+ */
+#ifndef RONDO_ROUND_TRAINER_STATE_H
+#define RONDO_ROUND_TRAINER_STATE_H
+
+#include "runtime/round/trainer.h"
+#include "runtime/round/value.h"
+
+enum phase { FOLLOWING, TRAINING, PUSHING, DONE, HALTED };
+
+struct trainer {
+    const struct rules *rules;
+    char did[96];
+    struct signing signing;
+    json_t *enrolment;
+    struct actions *out;
+    int64_t now, wake, timer;
+
+    json_t *finals;
+    const json_t *previous; /* borrowed */
+    int64_t round;
+    bool funded;
+    enum phase phase;
+
+    json_t *moves; /* contribution/index -> null: being made; CID of a trace or of evidence; envelope of the opening or pick */
+    struct trainer_audit audit;
+    json_t *replays;    /* cid -> null: being replayed; first wrong leaf, -1: none */
+    json_t *challenges; /* cid -> envelope */
+    bool told;          /* the verdict that was waited for */
+
+    /* the open round */
+    json_t *block, *plan, *contribution; /* contribution: signed fields, durable */
+    json_t *envelope, *acknowledged;     /* acknowledged: did -> true */
+    char cid[CID_TEXT], plan_hash[HASH_TEXT];
+    struct hash seed;
+    bool asked_block, asked_plan, asked_training;
+    int64_t pushed_at, fetched_at, enrolled_at, answered_at, challenged_at, picked_at;
+};
+
+void trainer_act(struct trainer *t, enum action_kind kind, json_t *body);
+void trainer_push(struct trainer *t, json_t *envelope, const json_t *but); /* to the panel, less the DIDs in `but` */
+void trainer_halt(struct trainer *t, const char *code, const char *message);
+/* Whether `*last` is an interval or more ago; then it is now. */
+bool trainer_due(struct trainer *t, int64_t *last);
+
+void trainer_rule_answer(struct trainer *t);
+void trainer_rule_audit(struct trainer *t);
+void trainer_rule_pick(struct trainer *t);
+
+#endif
