@@ -133,18 +133,30 @@ static void print_row(const char *title, const json_t *eval)
            (long long)json_integer_value(json_object_get(eval, "rows")));
 }
 
+static bool constrained_to_tools(const struct invocation *in, struct error *err)
+{
+    json_t *job = json_object();
+    bool ok = speaker_constrain(in, job, err);
+
+    json_decref(job);
+    return ok;
+}
+
 static int speak_main(struct invocation *in, const struct measure *m, struct error *err)
 {
     struct speaker speaker = { 0 };
     json_t *result = NULL, *count;
     const char *why;
     bool choices = option_flag(in, "choices");
-    struct eval_calls calls = {
-        .data = m->data, .most = m->rows, .batch = 16, .max_tokens = 512, .each = option_flag(in, "each")
-    };
+    struct eval_calls calls = { .data = m->data,
+                                .most = m->rows,
+                                .batch = 16,
+                                .max_tokens = 512,
+                                .each = option_flag(in, "each"),
+                                .constrained = option_flag(in, "constrain") };
     struct rusage used;
 
-    if (option_integer(in, "batch", 1, 4096, &calls.batch, err) &&
+    if (constrained_to_tools(in, err) && option_integer(in, "batch", 1, 4096, &calls.batch, err) &&
         option_integer(in, "max-tokens", 1, 1 << 20, &calls.max_tokens, err) && speaker_open(&speaker, in, err))
         result = choices ? eval_choices(in, &speaker, m->data, m->rows, err) : eval_calls(in, &speaker, &calls, err);
     speaker_close(&speaker);
@@ -181,7 +193,7 @@ static int speak_main(struct invocation *in, const struct measure *m, struct err
 /* Options that only --generate reads. */
 static bool generate_options(const struct invocation *in, struct error *err)
 {
-    static const char *const names[] = { "each", "batch", "max-tokens" };
+    static const char *const names[] = { "each", "batch", "max-tokens", "constrain" };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (option_flag(in, names[i]))
@@ -234,6 +246,7 @@ static const struct option options[] = {
     { "choices", NULL, "rows {prompt | messages, choices, answer}: which choice the model finds most likely" },
     { "batch", "N", "of --generate: sequences at once (default 16); the answers are the same" },
     { "max-tokens", "N", "of --generate: end an answer after so many tokens (default 512)" },
+    { "constrain", "tools", "of --generate: write calls only, right by the schemas of the row's tools" },
     { "each", NULL, "of --generate: print what was written for each row, too (with --json)" },
     { "before", NULL, "measure the state before the first round, too" },
     { NULL, NULL, NULL },

@@ -125,14 +125,17 @@ static void told(void *context, json_t *progress)
                 (double)tokens / seconds_since(t->start));
 }
 
+static json_t *job_of(const struct eval_calls *how, const struct asked *a)
+{
+    return json_pack("{s:s, s:O, s:I, s:I, s:f, s:i, s:s*}", "job", "answer", "items", a->items, "rows", (json_int_t)how->batch,
+                     "max_tokens", (json_int_t)how->max_tokens, "temperature", 0.0, "seed", 0, "constrain",
+                     how->constrained ? "tools" : NULL);
+}
+
 static bool ask(struct speaker *speaker, const struct eval_calls *how, const struct rows *rows, const struct asked *a,
                 struct tally *t, struct error *err)
 {
-    json_t *result =
-        speaker_job(speaker,
-                    json_pack("{s:s, s:O, s:I, s:I, s:f, s:i}", "job", "answer", "items", a->items, "rows",
-                              (json_int_t)how->batch, "max_tokens", (json_int_t)how->max_tokens, "temperature", 0.0, "seed", 0),
-                    told, t, err);
+    json_t *result = speaker_job(speaker, job_of(how, a), told, t, err);
     bool ok = result != NULL;
 
     for (size_t i = 0; ok && i < a->count; i++) {

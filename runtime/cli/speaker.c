@@ -94,6 +94,18 @@ static bool stops(const struct invocation *in, json_t *job, struct error *err)
     return true;
 }
 
+bool speaker_constrain(const struct invocation *in, json_t *job, struct error *err)
+{
+    const char *what = option_text(in, "constrain", NULL);
+
+    if (!what)
+        return true;
+    if (strcmp(what, "tools") != 0)
+        return error_set(err, ERROR_USAGE, NULL, "--constrain %s: tools is what answers can be constrained to", what);
+    json_object_set_new(job, "constrain", json_string(what));
+    return true;
+}
+
 json_t *speaker_rule(const struct invocation *in, struct error *err)
 {
     int64_t most = 128, seed = 0, top_k = 0;
@@ -103,7 +115,7 @@ json_t *speaker_rule(const struct invocation *in, struct error *err)
     if (option_integer(in, "max-tokens", 1, 1 << 20, &most, err) && option_integer(in, "seed", 0, INT64_MAX, &seed, err) &&
         option_integer(in, "top-k", 0, 1 << 24, &top_k, err) && number(in, job, "temperature", "temperature", 0, 100, err) &&
         number(in, job, "top-p", "top_p", 1e-9, 1, err) && number(in, job, "min-p", "min_p", 0, 0.999999, err) &&
-        number(in, job, "repetition", "repetition", 0.01, 100, err) && stops(in, job, err)) {
+        number(in, job, "repetition", "repetition", 0.01, 100, err) && stops(in, job, err) && speaker_constrain(in, job, err)) {
         json_object_set_new(job, "max_tokens", json_integer(most));
         json_object_set_new(job, "seed", json_integer(seed));
         json_object_set_new(job, "top_k", json_integer(top_k));
@@ -112,6 +124,8 @@ json_t *speaker_rule(const struct invocation *in, struct error *err)
             error_set(err, ERROR_USAGE, NULL, "--greedy and --temperature exclude each other");
         else if (!drawn && (top_k > 0 || json_object_get(job, "top_p") || json_object_get(job, "min_p")))
             error_set(err, ERROR_USAGE, "give --temperature, too", "--top-k, --top-p and --min-p say what is drawn from");
+        else if (option_flag(in, "constrain") && option_flag(in, "stop"))
+            error_set(err, ERROR_USAGE, NULL, "--constrain and --stop exclude each other: a call is whole");
         else
             return job;
     }

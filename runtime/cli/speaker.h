@@ -30,6 +30,7 @@ enum { SPEAKER_FILE_MOST = 1 << 20 };
         { "top-p", "P", "draw among the most likely that together reach P" },                                                    \
         { "min-p", "P", "draw among those at least P times as likely as the first" },                                            \
         { "repetition", "R", "divide the logits of tokens that were there by R (default 1)" },                                   \
+        { "constrain", "tools", "the answer is calls of the conversation's tools, right by their schemas" },                     \
         { "stop", "TEXT", "end before this text; may be given more than once" },                                                 \
     {                                                                                                                            \
         "seed", "N", "of the draws (default 0)"                                                                                  \
@@ -49,6 +50,9 @@ void speaker_close(struct speaker *s);
 
 /* A job "sample" by the options of SPEAKER_RULE, without prompt. New reference; NULL with `err` (usage). */
 json_t *speaker_rule(const struct invocation *in, struct error *err);
+
+/* Puts --constrain into a job. Errors: usage. */
+bool speaker_constrain(const struct invocation *in, json_t *job, struct error *err);
 
 /* Runs a job on what is open: outer and adapter are put in. New reference; NULL with `err`. Takes the reference of `job`. */
 json_t *speaker_job(struct speaker *s, json_t *job, worker_progress *progress, void *context, struct error *err);

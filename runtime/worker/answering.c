@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/doc/documents.h"
+#include "runtime/worker/constraint.h"
 #include "runtime/worker/sampling.h"
 #include "runtime/worker/values.h"
 
@@ -16,8 +17,27 @@ struct answering {
     struct generation *list; /* of those that fit, in order */
     size_t *place;           /* in `list`, of every item; SIZE_MAX: too long */
     size_t asked;            /* in `list` */
-    uint64_t tokens;         /* drawn so far */
+    bool constrained;
+    struct constraints only;
+    uint64_t tokens; /* drawn so far */
 };
+
+static bool read_item(struct answering *a, const json_t *job, const json_t *item, size_t i, struct error *err)
+{
+    struct generation *g = &a->list[a->asked];
+
+    if (!sampling_prompt(a->session, item, &a->prompts[i], err))
+        return false;
+    a->place[i] = SIZE_MAX;
+    if ((int64_t)a->prompts[i].count >= a->session->rules.context)
+        return true;
+    *g = (struct generation){ .prompt = a->prompts[i].ids,
+                              .prompt_count = (uint32_t)a->prompts[i].count,
+                              .most = (uint32_t)document_integer(job, "max_tokens"),
+                              .seed = (uint64_t)document_integer(job, "seed") + i };
+    a->place[i] = a->asked++;
+    return !a->constrained || constraints_add(&a->only, a->place[i], json_object_get(item, "conversation"), err);
+}
 
 static bool read_items(struct answering *a, const json_t *job, struct error *err)
 {
@@ -28,16 +48,8 @@ static bool read_items(struct answering *a, const json_t *job, struct error *err
     {
         const char *place = document_text(item, "place");
 
-        if (!sampling_prompt(a->session, item, &a->prompts[i], err))
+        if (!read_item(a, job, item, i, err))
             return place ? error_at(err, "%s", place) : error_at(err, "items[%zu]", i);
-        a->place[i] = SIZE_MAX;
-        if ((int64_t)a->prompts[i].count >= a->session->rules.context)
-            continue;
-        a->place[i] = a->asked;
-        a->list[a->asked++] = (struct generation){ .prompt = a->prompts[i].ids,
-                                                   .prompt_count = (uint32_t)a->prompts[i].count,
-                                                   .most = (uint32_t)document_integer(job, "max_tokens"),
-                                                   .seed = (uint64_t)document_integer(job, "seed") + i };
     }
     return true;
 }
@@ -82,6 +94,14 @@ static json_t *answers(const struct answering *a, struct error *err)
     return NULL;
 }
 
+static bool answers_constrained(struct answering *a, const json_t *job, struct generate_options *options, struct error *err)
+{
+    bool ok = constraints_of(&a->only, a->session, job, a->list, a->count, options, err);
+
+    a->constrained = options->allow != NULL;
+    return ok;
+}
+
 json_t *job_answer(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
 {
     struct answering a = { .session = s, .to = to, .count = json_array_size(json_object_get(job, "items")) };
@@ -99,13 +119,15 @@ json_t *job_answer(struct session *s, const json_t *job, const struct job_report
     a.place = calloc(a.count + 1, sizeof *a.place);
     if (!a.prompts || !a.list || !a.place)
         error_set(err, ERROR_MEMORY, "fewer of them", "no memory for %zu items", a.count);
-    else if (sampling_rule(job, &options.rule, err) && (values = values_read(s, job, err)) && read_items(&a, job, err) &&
+    else if (sampling_rule(job, &options.rule, err) && (values = values_read(s, job, err)) &&
+             answers_constrained(&a, job, &options, err) && read_items(&a, job, err) &&
              generate(s, values, &options, a.list, a.asked, err))
         result = answers(&a, err);
     for (size_t i = 0; a.prompts && a.list && i < a.count; i++) {
         generation_free(&a.list[i]);
         tokens_free(&a.prompts[i]);
     }
+    constraints_free(&a.only);
     free(a.prompts);
     free(a.list);
     free(a.place);

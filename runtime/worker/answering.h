@@ -3,7 +3,7 @@
  *     items ── tokens ──> generate.h, `rows` at a time ──> text of each
  *
  * job    { outer, adapter: as in values.h, items: [ { prompt | conversation: as in sampling.h, place?: text for errors } ], rows,
- *          max_tokens, temperature, top_k?, top_p?, min_p?, repetition?, seed }
+ *          max_tokens, temperature, top_k?, top_p?, min_p?, repetition?, constrain?, seed }
  * report { answered, tokens }, so far
  * result { answers: [ { text, tokens, prompt_tokens, end } ] }, in the order of the items
  *

@@ -168,7 +168,8 @@ struct generator {
     struct shape shapes[SHAPES];
     size_t shape_count;
     uint32_t vocab;
-    float *row; /* logits that a draw may change */
+    float *row;     /* logits that a draw may change */
+    uint64_t *bits; /* of what may come */
 
     const struct generation *prefix; /* whose prompt was computed last */
     struct cache_sequence *prefix_kept;
@@ -333,15 +334,38 @@ static uint32_t *seen_of(const struct generation *g)
     return ids;
 }
 
+/* What may not come is taken out of z->row. */
+static bool allowed_only(struct generator *z, const struct generation *g, struct error *err)
+{
+    uint32_t ids = tokenizer_size(z->session->tokenizer) > z->vocab ? tokenizer_size(z->session->tokenizer) : z->vocab;
+    bool some = false;
+
+    z->bits = z->bits ? z->bits : malloc((ids / 64 + 1) * sizeof *z->bits);
+    if (!z->bits)
+        abort();
+    memset(z->bits, 0, (ids / 64 + 1) * sizeof *z->bits);
+    z->options->allow(z->options->allow_context, g, z->bits);
+    for (uint32_t i = 0; i < z->vocab; i++) {
+        if (z->bits[i / 64] >> i % 64 & 1)
+            some = true;
+        else
+            z->row[i] = -__builtin_inff();
+    }
+    return some || error_set(err, ERROR_UNSUPPORTED, "is the tokenizer the model's?", "no token that may come is the model's");
+}
+
 /* The next token from its logits; what ends the sequence is in g->end. False with an error. */
 static bool draw(struct generator *z, struct place *p, const float *logits, struct error *err)
 {
     struct generation *g = p->g;
     const struct generate_rule *rule = &z->options->rule;
-    uint32_t *seen = rule->repetition != 1 ? seen_of(g) : NULL, id;
+    uint32_t *seen, id;
     int32_t target;
 
     memcpy(z->row, logits, z->vocab * sizeof *z->row);
+    if (z->options->allow && !allowed_only(z, g, err))
+        return false;
+    seen = rule->repetition != 1 ? seen_of(g) : NULL;
     id = generate_pick(z->row, z->vocab, rule, seen, (size_t)g->prompt_count + g->count, generate_uniform(g->seed, g->count));
     free(seen);
     target = (int32_t)id;
@@ -465,6 +489,7 @@ bool generate(struct session *s, const float *values, const struct generate_opti
     free(z.prefix_logits);
     free(z.places);
     free(z.row);
+    free(z.bits);
     return ok;
 }
 

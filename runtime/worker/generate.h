@@ -14,6 +14,7 @@
  *     min_p: those with w of at least min_p (the greatest has 1)
  *     u from Philox4x32-10, key the seed, counter the token's number; the first id, ascending, at which the sum of w passes u times
  *     the whole sum
+ * What may not come (`allow`) has the logit minus infinity in all this.
  * (Keskar et al. 2019; Fan et al. 2018; Holtzman et al. 2020; Nguyen et al. 2024.) A token's log-probability is that of the logits as the model
  * gave them, by the definition of token_logprob: the bits of a training pass over the whole sequence.
  */
@@ -50,13 +51,16 @@ struct generate_options {
     const uint32_t *ends; /* tokens that end a turn */
     size_t end_count;
     uint32_t rows; /* sequences at once, at most 4096; 0: 8 */
+    /* Before each draw: sets the bits of the tokens that may come, of those of the model and of the tokenizer; `bits` is all zero. NULL: all may. */
+    void (*allow)(void *context, const struct generation *g, uint64_t *bits);
+    void *allow_context;
     /* After each token of g; false ends the sequence (GENERATE_STOPPED). May be NULL. With an error set everything ends. */
     bool (*token)(void *context, const struct generation *g, struct error *err);
     void *context;
 };
 
 /* `values` are the trained ones, as session_genesis gives them. Errors: missing (an empty prompt), limit (a prompt as long as the context),
- * unsupported (a model whose tokens depend on each other by more than causal attention), non_finite, memory, those of tracing. */
+ * unsupported (a model whose tokens depend on each other by more than causal attention; no token that may come), non_finite, memory, those of tracing. */
 bool generate(struct session *s, const float *values, const struct generate_options *options, struct generation *list,
               size_t count, struct error *err);
 void generation_free(struct generation *g);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/doc/documents.h"
+#include "runtime/worker/constraint.h"
 #include "runtime/worker/training.h"
 #include "runtime/worker/values.h"
 
@@ -26,7 +27,7 @@ bool sampling_prompt(const struct session *s, const json_t *from, struct tokens 
 {
     const json_t *conversation = json_object_get(from, "conversation");
     const char *prompt = document_text(from, "prompt");
-    struct conversation_format format = session_format(s);
+    const struct conversation_format format = session_format(s);
 
     if (conversation && !s->template)
         return error_set(err, ERROR_MISSING, "give text with --prompt", "the model has no chat template");
@@ -127,13 +128,16 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     struct generate_options options = {
         .ends = ends, .end_count = generate_ends(s, ends), .rows = 1, .token = told_token, .context = &g
     };
+    struct constraints only = { 0 };
     json_t *result = NULL, *logprobs = json_array(), *ids = json_array();
     bool ok = sampling_rule(job, &options.rule, err) && (g.values = values_read(s, job, err)) && read_prompt(&g, job, err);
 
     if (ok) {
         out.prompt = g.tokens.ids;
         out.prompt_count = (uint32_t)g.prompt;
-        ok = generate(s, g.values, &options, &out, 1, err);
+        ok = constraints_of(&only, s, job, &out, 1, &options, err) &&
+             (!options.allow || constraints_add(&only, 0, json_object_get(job, "conversation"), err)) &&
+             generate(s, g.values, &options, &out, 1, err);
     }
     if (ok && (g.stopped || generate_text(s, out.tokens, out.count, true, &g.text, err))) {
         tell(&g, to, 0);
@@ -147,6 +151,7 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     }
     json_decref(logprobs);
     json_decref(ids);
+    constraints_free(&only);
     generation_free(&out);
     buffer_free(&g.text);
     tokens_free(&g.tokens);

@@ -3,7 +3,8 @@
  *     prompt ── tokens ──> generate.h ── tokens ──> text, as it comes, to the first stop string
  *
  * job    { outer: CID | null, adapter: folder | null, prompt: text | conversation: { messages, tools? }, max_tokens,
- *          temperature: number (0: the most likely token), top_k?, top_p?, min_p?, repetition?: as in generate.h, stop?: [ text ], seed }
+ *          temperature: number (0: the most likely token), top_k?, top_p?, min_p?, repetition?: as in generate.h, stop?: [ text ],
+ *          constrain?: "tools": constraint.h, seed }
  * report { text }, what has come since the last report; never half a character
  * result { text, tokens, prompt_tokens, ids: [ number ], logprobs: [ number ], end: "end_of_turn" | "stop" | "length" | "context" }
  *

@@ -41,6 +41,16 @@ expect 3 "the prompt is empty" sample --prompt ""
 expect 3 "the prompt has [0-9]* tokens, the model's context 1024" sample --prompt "$(seq 1 900 | tr '\n' ' ')"
 expect 3 "adapter_config.json: cannot open" sample --prompt x --adapter "$work/absent"
 expect 2 "a run has its model" sample --prompt x --run bafk --adapter x
+
+# Calls are whole and right by their schemas, however little the model knows of them: three turns of noise, one short of tokens.
+for seed in 1 2 3; do
+    expect 0 '"text":"<tool_call>{\\"name\\": \\"[a-z_]*\\", \\"arguments\\": *{.*}}</tool_call>".*"end":"end_of_turn"' sample --constrain tools --messages models/pocket/tools/held_out.jsonl --max-tokens 9$seed --temperature 50 --seed $seed --json
+done
+expect 3 "the shortest call takes" sample --constrain tools --messages models/pocket/tools/held_out.jsonl --max-tokens 20
+expect 3 "a text calls no tools" sample --constrain tools --prompt x
+expect 3 "there are no tools to call" sample --constrain tools --messages "$work/list.json"
+expect 2 "tools is what answers can be constrained to" sample --constrain json --prompt x
+expect 2 "exclude each other" sample --constrain tools --stop x --prompt x
 # Nothing is left behind.
 mkdir "$work/tmp"
 TMPDIR=$work/tmp "$rondo" sample --prompt x --max-tokens 1 --quiet >/dev/null
