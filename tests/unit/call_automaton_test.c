@@ -417,9 +417,7 @@ static bool learned(const char *source, struct call_form *form, struct error *er
     json_t *conversation =
         parse("{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\", "
               "\"function\": {\"name\": \"f\", \"parameters\": {\"type\": \"object\"}}}]}");
-    struct conversation_format format = {
-        .tokenizer = tokenizer, .template = template, .options = { 2026, 1, 1 }, .context = 1000
-    };
+    struct conversation_format format = { .tokenizer = tokenizer, .template = template, .context = 1000 };
     bool ok;
 
     assert_non_null(template);
