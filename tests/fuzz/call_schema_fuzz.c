@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "native/base/buffer.h"
 #include "native/base/json.h"
 #include "native/text/call_automaton.h"
 #include "native/text/tool_calls.h"
