@@ -1,14 +1,14 @@
 /* arrange.h - the executor's own form of a graph: the same values with less memory. Internal to native/graph.
  *
- *     logits = dot(h, E)                                        head(h, E, ids, g):
- *     logprob = token_logprob(logits, ids)            ->            for each tile of rows: logits, logprob, gradient, dh
- *     dh = dot(token_logprob_grad(logits, ids, lse, g), E)          rows that nothing reads are not computed
- *     dE = dot(token_logprob_grad(logits, ids, lse, g), h)          likewise, for a trained E
+ *     logits = dot(h, E) [+ an adapter's product, a bias, a cap]  what has rows x vocabulary values becomes the body of a head (body.h):
+ *     logprob = token_logprob(logits, ids)                      for each tile of rows: logits, logprob, gradient, dh, a part of dE
+ *     d = token_logprob_grad(logits, ids, lse, g) [...]         rows that nothing reads are not computed
+ *     dh = dot(d, E)   dE = dot(d, h)
  *
- *     no gradient (evaluation)                                  one head for log-probabilities and argmax
- *     g depends on the log-probabilities (DPO, GRPO)            a head for those, and a second one, logits computed again, for dh and dE
- *     dE starts from another gradient that comes last           (a tied embedding's) only under a limit of memory: a head of its own, logits
- *                                                               computed again; without one the logits are kept
+ *     g depends on the log-probabilities (DPO, GRPO)            a body for those, and a second one, logits computed again, for dh and dE
+ *     dE goes on from the gradient of the lookup of a tied      dE without it, for the columns of d that the lookup names too; of those
+ *     table, which comes last                                   few words dE is computed in the end (operator `tied`). Where rows are
+ *                                                               many beside the vocabulary: a body of its own, logits computed again
  *
  *     forward   y = silu(gate) * up ... used                    y is not kept for the backward pass but computed again there,
  *     backward  ... y used again                                from gate and up, which are needed there anyway
@@ -22,9 +22,13 @@
 
 #include "native/graph/graph.h"
 
-/* Heads as above, where the logits and their gradient have no other reader; `tied`: also those whose dE comes last. `*from`: owned by
- * the caller. Weighted sums tell which log-probabilities matter: an element of weight 0 is not read (docs/numerics.md). */
-struct graph *arrange_heads(const struct graph *g, bool tied, uint32_t **from, struct error *err);
+struct body;
+
+/* Heads as above, where what has rows x vocabulary values is elementwise, a product or a log-probability and no output. `*from` and the
+ * bodies are owned by the caller. Weighted sums tell which log-probabilities matter: an element of weight 0 is not read
+ * (docs/numerics.md). */
+struct graph *arrange_heads(const struct graph *g, uint32_t **from, struct body **bodies, uint32_t *body_count,
+                            struct error *err);
 
 /* Values that are cheap to compute again (elementwise operators, norms) and are read at two far ends of the graph; and, to stay under a
  * limit of memory, up to `products` products and rotations whose operands are there, the earliest first. */

@@ -1,8 +1,8 @@
-/* arrange_heads.c - see arrange.h. */
+/* arrange_heads.c - see arrange.h and heads.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/graph/arrange.h"
+#include "native/graph/heads.h"
 
 struct consumers consumers_of(const struct graph *g)
 {
@@ -26,220 +26,331 @@ void consumers_free(struct consumers *c)
     free(c->at);
 }
 
-/* ---- what a head is made of ---- */
-
-enum form {
-    FORWARD, /* no gradient */
-    AT_ONCE, /* one pass for all */
-    AGAIN    /* the gradient waits for the log-probabilities */
-};
-
-struct head {
-    enum form form;
-    uint32_t logits, logprob;
-    uint32_t best;                                           /* FORWARD: the argmax of the logits, or GRAPH_NONE */
-    uint32_t lse, gradient, hidden_gradient, table_gradient; /* the last may be GRAPH_NONE */
-    bool onto;                                               /* the table's goes on from another value */
-};
-
-struct heads {
-    const struct graph *g;
-    struct graph *to;
-    struct error *err;
-    bool tied;
-    struct consumers readers;
-    uint8_t *after; /* per node: depends on the log-probabilities of a head */
-    uint8_t *role;  /* per node: enum below */
-    uint32_t *head; /* per node of a head: which */
-    struct head *all;
-    uint32_t count;
-    uint32_t *map;
-    uint32_t *from;
-    uint32_t from_room;
-};
-
-enum { PLAIN, GONE, LOGPROB, GRADIENT, TABLE };
-
-static uint32_t reader_count(const struct heads *h, uint32_t i)
+bool heads_is_output(const struct heads *h, uint32_t node)
 {
-    return h->readers.first[i + 1] - h->readers.first[i];
-}
-
-static bool is_output(const struct graph *g, uint32_t node)
-{
-    for (uint32_t i = 0; i < g->output_count; i++)
-        if (g->outputs[i].node == node)
+    for (uint32_t i = 0; i < h->g->output_count; i++)
+        if (h->g->outputs[i].node == node)
             return true;
     return false;
 }
 
-/* The only reader of node i, of this operator; GRAPH_NONE otherwise. */
-static uint32_t only_reader(const struct heads *h, uint32_t i, enum operator_code op)
+bool heads_end_read(const struct heads *h, uint32_t end)
 {
-    const uint32_t reader = reader_count(h, i) == 1 ? h->readers.at[h->readers.first[i]] : GRAPH_NONE;
-    return reader != GRAPH_NONE && h->g->nodes[reader].op == op && !is_output(h->g, i) ? reader : GRAPH_NONE;
+    for (uint32_t k = h->readers.first[end]; k < h->readers.first[end + 1]; k++) {
+        const uint32_t reader = h->readers.at[k];
+        if (h->kind[reader] == NODE_PLAIN || h->of[reader] != h->of[end])
+            return true;
+    }
+    return heads_is_output(h, end);
 }
 
-static uint32_t input_of(const struct heads *h, uint32_t node, uint32_t k)
+/* ---- finding regions ---- */
+
+enum width width_of(const struct region *r, const struct graph_node *n)
 {
-    return graph_inputs(h->g, &h->g->nodes[node])[k];
+    const struct graph_node *like = r->like;
+    unsigned rows = 0;
+    for (unsigned i = 0; i + 1 < like->rank; i++)
+        rows += graph_axis_find(n, like->axis[i].name) >= 0;
+    if (rows == 0)
+        return WIDTH_SHARED;
+    if (rows + 1u != like->rank)
+        return WIDTH_OTHER;
+    if (graph_axis_find(n, like->axis[like->rank - 1].name) < 0)
+        return WIDTH_ROWS;
+    bool same = n->rank == like->rank;
+    for (unsigned i = 0; same && i < n->rank; i++)
+        same = n->axis[i].name == like->axis[i].name;
+    return same ? WIDTH_WIDE : WIDTH_OTHER;
 }
 
-static bool only_within(const struct heads *h, uint32_t i, const uint32_t *readers, uint32_t count)
+struct growing {
+    struct heads *h;
+    uint32_t region;
+    uint32_t *open; /* wide nodes whose neighbours were not looked at */
+    uint32_t open_count;
+};
+
+static enum width width_at(const struct growing *w, uint32_t node)
 {
-    if (is_output(h->g, i))
+    return width_of(&w->h->all[w->region], &w->h->g->nodes[node]);
+}
+
+static bool wide_taken(struct growing *w, uint32_t i)
+{
+    struct heads *h = w->h;
+    if (h->kind[i] != NODE_PLAIN)
+        return h->kind[i] == NODE_WIDE && h->of[i] == w->region;
+    if (width_at(w, i) != WIDTH_WIDE || h->g->nodes[i].type != TENSOR_F32 || heads_is_output(h, i))
         return false;
-    for (uint32_t k = h->readers.first[i]; k < h->readers.first[i + 1]; k++) {
-        bool among = false;
-        for (uint32_t j = 0; j < count; j++)
-            among = among || h->readers.at[k] == readers[j];
-        if (!among)
+    h->kind[i] = NODE_WIDE;
+    h->of[i] = w->region;
+    w->open[w->open_count++] = i;
+    return true;
+}
+
+static bool end_taken(struct growing *w, uint32_t i, enum body_kind kind)
+{
+    struct heads *h = w->h;
+    if (h->kind[i] != NODE_PLAIN)
+        return h->kind[i] == NODE_END && h->of[i] == w->region;
+    h->kind[i] = NODE_END;
+    h->of[i] = w->region;
+    h->ends[i] = (uint8_t)kind;
+    return true;
+}
+
+/* Whether wide node i is a product of rows and something shared, or goes on from one. */
+static bool product_taken(struct growing *w, uint32_t i)
+{
+    const struct graph_node *n = &w->h->g->nodes[i];
+    const unsigned first = n->op != OPERATOR_DOT;
+    const enum width x = width_at(w, heads_input(w->h, i, first)), y = width_at(w, heads_input(w->h, i, first + 1));
+    return ((x == WIDTH_ROWS && y == WIDTH_SHARED) || (x == WIDTH_SHARED && y == WIDTH_ROWS)) &&
+           (first == 0 || wide_taken(w, heads_input(w->h, i, 0)));
+}
+
+static bool operands_taken(struct growing *w, uint32_t i)
+{
+    const struct graph_node *n = &w->h->g->nodes[i];
+    if (n->op == OPERATOR_DOT || n->op == OPERATOR_DOT_ONTO || n->op == OPERATOR_LOW_RANK)
+        return product_taken(w, i);
+    if (n->op != OPERATOR_TOKEN_LOGPROB_GRAD && !(operator_table[n->op].flags & OPERATOR_ELEMENTWISE))
+        return false;
+    for (uint32_t k = 0; k < n->input_count; k++) {
+        const uint32_t x = heads_input(w->h, i, k);
+        const enum width width = width_at(w, x);
+        if (width == WIDTH_OTHER || (width == WIDTH_WIDE && !wide_taken(w, x)))
             return false;
     }
     return true;
 }
 
-static uint32_t reader_of(const struct heads *h, uint32_t i, enum operator_code op)
+/* Whether the axes that node c sums are those of the rows, in their order. */
+static bool over_rows(const struct growing *w, const struct graph_node *c)
 {
-    for (uint32_t k = h->readers.first[i]; k < h->readers.first[i + 1]; k++)
-        if (h->g->nodes[h->readers.at[k]].op == op)
-            return h->readers.at[k];
-    return GRAPH_NONE;
-}
-
-/* Log-probabilities alone, or with the argmax of the logits. */
-static bool head_forward(const struct heads *h, struct head *out)
-{
-    const uint32_t best = reader_of(h, out->logits, OPERATOR_ARGMAX);
-    out->form = FORWARD;
-    out->lse = reader_of(h, out->logprob, OPERATOR_RESULT);
-    out->best = best;
-    if (out->lse != GRAPH_NONE || !only_within(h, out->logits, (const uint32_t[]){ out->logprob, best }, 2))
-        return false;
-    return best == GRAPH_NONE || (best > out->logprob && graph_axes(h->g, &h->g->nodes[best])[0].name ==
-                                                             graph_axes(h->g, &h->g->nodes[out->logprob])[0].name);
-}
-
-static bool same_axes(const struct graph_node *a, const struct graph_node *b)
-{
-    bool same = a->rank == b->rank;
-    for (unsigned i = 0; same && i < a->rank; i++)
-        same = a->axis[i].name == b->axis[i].name;
+    const struct graph_node *like = w->h->all[w->region].like;
+    bool same = c->axes_count + 1u == like->rank;
+    for (unsigned k = 0; same && k < c->axes_count; k++)
+        same = graph_axes(w->h->g, c)[k].name == like->axis[k].name;
     return same;
 }
 
-/* Whether node i is dot(gradient, h) over the rows in their order, or that onto another value: the gradient of the table. */
-static bool table_gradient_at(const struct heads *h, uint32_t i, struct head *out)
+static bool over_vocabulary(const struct growing *w, const struct graph_node *c)
 {
-    const struct graph *g = h->g;
-    const struct graph_node *n = &g->nodes[i], *rows = &g->nodes[out->logprob];
-    const unsigned first = n->op == OPERATOR_DOT_ONTO;
-    if ((n->op != OPERATOR_DOT && n->op != OPERATOR_DOT_ONTO) || n->type != TENSOR_F32)
+    const struct graph_node *like = w->h->all[w->region].like;
+    return c->axes_count == 1 && graph_axes(w->h->g, c)[0].name == like->axis[like->rank - 1].name;
+}
+
+/* A product of which wide node i is a factor: for each row, or summed over rows. */
+static bool product_ends(struct growing *w, uint32_t c, uint32_t i)
+{
+    const struct graph_node *n = &w->h->g->nodes[c];
+    const unsigned first = n->op != OPERATOR_DOT;
+    const uint32_t x = heads_input(w->h, c, first), y = heads_input(w->h, c, first + 1);
+    const enum width other = width_at(w, x == i ? y : x), base = first ? width_at(w, heads_input(w->h, c, 0)) : WIDTH_SHARED;
+    if (x == y || n->type != TENSOR_F32)
         return false;
-    const uint32_t x = input_of(h, i, first), y = input_of(h, i, first + 1), hidden = input_of(h, out->logits, 0);
-    if (!(x == out->gradient && y == hidden) && !(x == hidden && y == out->gradient))
+    if (over_vocabulary(w, n))
+        return other == WIDTH_SHARED && (!first || base == WIDTH_ROWS) && end_taken(w, c, BODY_ROW);
+    return over_rows(w, n) && n->op != OPERATOR_LOW_RANK && other == WIDTH_ROWS && base == WIDTH_SHARED &&
+           end_taken(w, c, BODY_SUM);
+}
+
+static bool logprob_ends(struct growing *w, uint32_t c)
+{
+    const struct heads *h = w->h;
+    bool ok = over_vocabulary(w, &h->g->nodes[c]) && width_at(w, heads_input(h, c, 1)) == WIDTH_ROWS && end_taken(w, c, BODY_ROW);
+    for (uint32_t k = h->readers.first[c]; ok && k < h->readers.first[c + 1]; k++)
+        if (h->g->nodes[h->readers.at[k]].op == OPERATOR_RESULT)
+            ok = end_taken(w, h->readers.at[k], BODY_ROW);
+    return ok;
+}
+
+static bool reader_taken(struct growing *w, uint32_t c, uint32_t i)
+{
+    const struct graph_node *n = &w->h->g->nodes[c];
+    switch (n->op) {
+    case OPERATOR_TOKEN_LOGPROB:
+        return logprob_ends(w, c);
+    case OPERATOR_ARGMAX:
+        return over_vocabulary(w, n) && end_taken(w, c, BODY_ROW);
+    case OPERATOR_SUM:
+        return n->input_count == 1 && over_rows(w, n) && end_taken(w, c, BODY_LANE);
+    case OPERATOR_TOKEN_LOGPROB_GRAD:
+        return over_vocabulary(w, n) && heads_input(w->h, c, 0) == i && wide_taken(w, c);
+    case OPERATOR_DOT_ONTO:
+    case OPERATOR_LOW_RANK:
+        return heads_input(w->h, c, 0) == i ? wide_taken(w, c) : product_ends(w, c, i);
+    case OPERATOR_DOT:
+        return product_ends(w, c, i);
+    default:
+        return wide_taken(w, c);
+    }
+}
+
+/* The region around the logits of a log-probability; false: it has what cannot run by tiles. */
+static bool region_grown(struct growing *w, uint32_t logits)
+{
+    const struct heads *h = w->h;
+    if (!wide_taken(w, logits))
         return false;
-    if (n->axes_count != rows->rank || !same_axes(n, &g->nodes[input_of(h, out->logits, 1)]) ||
-        (first && input_of(h, i, 0) == out->gradient))
-        return false;
-    for (unsigned k = 0; k < rows->rank; k++)
-        if (graph_axes(g, n)[k].name != rows->axis[k].name)
+    while (w->open_count > 0) {
+        const uint32_t i = w->open[--w->open_count];
+        if (!operands_taken(w, i))
             return false;
-    out->table_gradient = i;
-    out->onto = first;
+        for (uint32_t k = h->readers.first[i]; k < h->readers.first[i + 1]; k++)
+            if (!reader_taken(w, h->readers.at[k], i))
+                return false;
+    }
     return true;
 }
 
-/* dot(gradient, E) over the vocabulary, E the very table of the logits. */
-static bool hidden_gradient_at(const struct heads *h, uint32_t i, struct head *out)
+static void region_dropped(struct heads *h, uint32_t region)
 {
-    const struct graph *g = h->g;
-    const struct graph_node *n = &g->nodes[i];
-    if (n->op != OPERATOR_DOT || input_of(h, i, 0) != out->gradient || input_of(h, i, 1) != input_of(h, out->logits, 1) ||
-        n->axes_count != 1 || graph_axes(g, n)[0].name != graph_axes(g, &g->nodes[out->logprob])[0].name)
-        return false;
-    out->hidden_gradient = i;
-    return true;
+    for (uint32_t i = 0; i < h->g->node_count; i++)
+        if (h->kind[i] != NODE_PLAIN && h->of[i] == region)
+            h->kind[i] = NODE_PLAIN;
 }
 
-static bool head_backward(const struct heads *h, struct head *out)
+static void regions_found(struct heads *h)
 {
     const struct graph *g = h->g;
-    out->lse = reader_of(h, out->logprob, OPERATOR_RESULT);
-    out->gradient = out->lse == GRAPH_NONE ? GRAPH_NONE : only_reader(h, out->lse, OPERATOR_TOKEN_LOGPROB_GRAD);
-    if (out->gradient == GRAPH_NONE || input_of(h, out->gradient, 0) != out->logits ||
-        input_of(h, out->gradient, 1) != input_of(h, out->logprob, 1) || is_output(g, out->gradient) ||
-        !only_within(h, out->logits, (const uint32_t[]){ out->logprob, out->gradient }, 2))
-        return false;
-    for (uint32_t k = h->readers.first[out->gradient]; k < h->readers.first[out->gradient + 1]; k++) {
-        const uint32_t reader = h->readers.at[k];
-        if (!hidden_gradient_at(h, reader, out) && (out->table_gradient != GRAPH_NONE || !table_gradient_at(h, reader, out)))
-            return false;
-    }
-    if (out->hidden_gradient == GRAPH_NONE || (out->onto && !h->tied))
-        return false;
-    out->form = h->after[input_of(h, out->gradient, 3)] || h->after[out->logits] ? AGAIN : AT_ONCE;
-    return true;
-}
-
-/* The head whose log-probability is node i, when it has a form that can be fused. */
-static bool head_at(const struct heads *h, uint32_t i, struct head *out)
-{
-    const struct graph *g = h->g;
-    const struct graph_node *n = &g->nodes[i];
-    if (n->op != OPERATOR_TOKEN_LOGPROB)
-        return false;
-    *out = (struct head){ .logits = input_of(h, i, 0),
-                          .logprob = i,
-                          .best = GRAPH_NONE,
-                          .gradient = GRAPH_NONE,
-                          .hidden_gradient = GRAPH_NONE,
-                          .table_gradient = GRAPH_NONE };
-    const struct graph_node *dot = &g->nodes[out->logits];
-    if (dot->op != OPERATOR_DOT || dot->axes_count == 0 || dot->type != TENSOR_F32)
-        return false;
-    /* E stored by rows of the vocabulary */
-    const struct graph_node *table = &g->nodes[input_of(h, out->logits, 1)];
-    return table->axis[0].name == graph_axes(g, n)[0].name && table->rank == dot->axes_count + 1u;
-}
-
-static void roles_given(struct heads *h, const struct head *one, uint32_t which)
-{
-    h->role[one->logits] = GONE;
-    h->role[one->logprob] = LOGPROB;
-    h->head[one->logprob] = which;
-    if (one->best != GRAPH_NONE)
-        h->role[one->best] = GONE;
-    if (one->form == FORWARD)
-        return;
-    h->role[one->lse] = h->role[one->gradient] = h->role[one->hidden_gradient] = GONE;
-    if (one->form == AGAIN) {
-        h->role[one->gradient] = GRADIENT;
-        h->head[one->gradient] = which;
-    }
-    if (one->table_gradient != GRAPH_NONE) {
-        h->role[one->table_gradient] = one->onto ? TABLE : GONE;
-        h->head[one->table_gradient] = which;
-    }
-}
-
-static void heads_found(struct heads *h)
-{
-    const struct graph *g = h->g;
-    struct head one;
+    uint32_t *open = malloc((g->node_count + 1) * sizeof *open);
+    if (!open)
+        abort();
     for (uint32_t i = 0; i < g->node_count; i++) {
-        for (uint32_t k = 0; k < g->nodes[i].input_count; k++)
-            h->after[i] |= h->after[graph_inputs(g, &g->nodes[i])[k]];
-        h->after[i] |= head_at(h, i, &one);
-    }
-    for (uint32_t i = 0; i < g->node_count; i++) {
-        if (!head_at(h, i, &one) || (!head_forward(h, &one) && !head_backward(h, &one)))
+        if (g->nodes[i].op != OPERATOR_TOKEN_LOGPROB || h->kind[i] != NODE_PLAIN)
+            continue;
+        const uint32_t logits = heads_input(h, i, 0);
+        const struct graph_node *like = &g->nodes[logits];
+        if (like->rank < 2 || like->axis[like->rank - 1].name != graph_axes(g, &g->nodes[i])[0].name)
             continue;
         h->all = realloc(h->all, (h->count + 1) * sizeof *h->all);
         if (!h->all)
             abort();
-        roles_given(h, &one, h->count);
-        h->all[h->count++] = one;
+        h->all[h->count] = (struct region){ .like = like };
+        struct growing w = { .h = h, .region = h->count, .open = open };
+        if (region_grown(&w, logits))
+            h->count++;
+        else
+            region_dropped(h, h->count);
+    }
+    free(open);
+}
+
+/* ---- when each part can run ---- */
+
+/* Whether end i goes on from the gradient of the lookup that the same table serves, and rows are few beside the words: then that is
+ * added in the end. */
+static bool is_tied(const struct heads *h, uint32_t i)
+{
+    const struct graph *g = h->g;
+    const struct graph_node *n = &g->nodes[i];
+    if (h->kind[i] != NODE_END || h->ends[i] != BODY_SUM || n->op != OPERATOR_DOT_ONTO)
+        return false;
+    const uint32_t base = heads_input(h, i, 0);
+    const struct graph_node *scatter = &g->nodes[base], *like = h->all[h->of[i]].like;
+    if (scatter->op != OPERATOR_SCATTER || h->readers.first[base + 1] - h->readers.first[base] != 1 || heads_is_output(h, base) ||
+        n->axis[0].name != like->axis[like->rank - 1].name || scatter->axes_count == 0 ||
+        scatter->axis[0].name != n->axis[0].name)
+        return false;
+    const struct graph_node *y = &g->nodes[heads_input(h, base, 0)], *ids = &g->nodes[heads_input(h, base, 1)];
+    bool plain =
+        ids->rank + 1u == scatter->axes_count && y->rank == ids->rank + n->rank - 1u && 4 * ids->values <= n->axis[0].size;
+    for (unsigned k = 0; plain && k < ids->rank; k++)
+        plain = y->axis[k].name == ids->axis[k].name && graph_axis_find(n, ids->axis[k].name) < 0;
+    for (uint32_t k = 0; plain && k < i; k++) /* one for a region */
+        plain = !h->tied[k] || h->of[k] != h->of[i] || h->kind[k] == NODE_PLAIN;
+    return plain;
+}
+
+static void levels_found(struct heads *h)
+{
+    for (uint32_t i = 0; i < h->g->node_count; i++) {
+        unsigned level = 0, late = 0;
+        h->tied[i] = is_tied(h, i);
+        for (uint32_t k = 0; k < h->g->nodes[i].input_count; k++) {
+            const uint32_t x = heads_input(h, i, k);
+            const bool inside = h->kind[i] != NODE_PLAIN && h->kind[x] != NODE_PLAIN && h->of[x] == h->of[i];
+            const unsigned at = inside ? h->level[x] : h->after[x];
+            if (h->tied[i] && k == 0)
+                late = at;
+            else
+                level = at > level ? at : level;
+        }
+        h->level[i] = (uint8_t)(level < 255 ? level : 255);
+        level += h->kind[i] != NODE_PLAIN;
+        level = late > level ? late : level;
+        h->after[i] = (uint8_t)(level < 255 ? level : 255);
+    }
+}
+
+static void anchors_found(struct heads *h)
+{
+    for (uint32_t r = 0; r < h->count; r++)
+        memset(h->all[r].anchor, 0xff, sizeof h->all[r].anchor);
+    for (uint32_t i = h->g->node_count; i-- > 0;)
+        if (h->kind[i] != NODE_PLAIN && h->level[i] < HEAD_LEVELS)
+            h->all[h->of[i]].anchor[h->level[i]] = i;
+}
+
+/* The node before which what does not wait for a head is computed ahead of the heads. */
+static uint32_t hoisted_before(const struct heads *h)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < h->g->node_count; i++)
+        if (h->kind[i] == NODE_WIDE && h->level[i] == 0)
+            last = i + 1;
+    return last;
+}
+
+/* Whether what a body takes is there where it is written. */
+static bool inputs_there(const struct heads *h, uint32_t r, unsigned level, const struct body_plan *p, uint32_t last)
+{
+    const uint32_t before = level == 0 && h->all[r].anchor[0] < last ? last : h->all[r].anchor[level];
+    bool there = true;
+    for (uint32_t k = 0; there && k < p->input_count; k++)
+        there = p->inputs[k] < before && h->after[p->inputs[k]] <= level;
+    if (p->columns_of != GRAPH_NONE) {
+        const uint32_t ids = heads_input(h, heads_input(h, p->columns_of, 0), 1);
+        there = there && ids < before && h->after[ids] <= level;
+    }
+    return there;
+}
+
+static bool region_good(const struct heads *h, uint32_t r, uint32_t last)
+{
+    bool good = true;
+    for (uint32_t i = 0; good && i < h->g->node_count; i++)
+        good = h->kind[i] == NODE_PLAIN || h->of[i] != r || h->level[i] < HEAD_LEVELS;
+    for (unsigned level = 0; good && level < HEAD_LEVELS; level++) {
+        struct body_plan p;
+        uint32_t ends = 0;
+        for (uint32_t i = 0; i < h->g->node_count; i++)
+            ends += h->kind[i] == NODE_END && h->of[i] == r && h->level[i] == level && heads_end_read(h, i);
+        if (ends == 0)
+            continue;
+        good = body_gathered(h, r, level, &p) && inputs_there(h, r, level, &p, last) && body_built(h, r, &p);
+        body_plan_free(&p);
+    }
+    return good;
+}
+
+/* Drops regions until all that are left can run. */
+static void regions_settled(struct heads *h)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        levels_found(h);
+        anchors_found(h);
+        const uint32_t last = hoisted_before(h);
+        for (uint32_t r = 0; r < h->count && !changed; r++)
+            if (h->all[r].like && !region_good(h, r, last)) {
+                region_dropped(h, r);
+                h->all[r].like = NULL;
+                changed = true;
+            }
     }
 }
 
@@ -256,7 +367,7 @@ static void came_from(struct heads *h, uint32_t node, uint32_t old)
     h->from[node] = old;
 }
 
-static bool made(struct heads *h, const struct graph_request *r, uint32_t old, uint32_t *node)
+bool heads_made(struct heads *h, const struct graph_request *r, uint32_t old, uint32_t *node)
 {
     if (!graph_add(h->to, r, node, h->err))
         return false;
@@ -264,175 +375,125 @@ static bool made(struct heads *h, const struct graph_request *r, uint32_t old, u
     return true;
 }
 
-static const char *text_of(const struct heads *h, uint32_t name)
+/* Out k of a head: of the axes given. */
+static bool part_made(struct heads *h, uint32_t head, int64_t k, unsigned type, const struct graph_word *axes, size_t count,
+                      uint32_t old, uint32_t *node)
 {
-    return h->g->names[name];
+    return heads_made(h,
+                      &(struct graph_request){ .op = OPERATOR_PART,
+                                               .inputs = &head,
+                                               .input_count = 1,
+                                               .axes = axes,
+                                               .axes_count = count,
+                                               .integers = (int64_t[]){ k, (int64_t)type },
+                                               .integers_count = 2 },
+                      old, node);
 }
 
-/* A node of the new graph that is not 0 where node x (of the old one, on the way from the log-probabilities) is read: from what reads it.
- * GRAPH_NONE: everywhere, as far as can be told. */
-static uint32_t demand_of(struct heads *h, uint32_t x, unsigned depth);
-
-static uint32_t demand_moved(struct heads *h, uint32_t reader, uint32_t demand)
+static size_t words_of(const struct heads *h, const struct graph_node *n, unsigned count, struct graph_word *words)
 {
-    const struct graph *g = h->g;
-    const struct graph_node *n = &g->nodes[reader];
-    const struct graph_axis *axes = graph_axes(g, n);
-    uint32_t moved;
-    struct graph_word words[2] = { { text_of(h, axes[0].name), 0 } };
-    struct graph_request r = {
-        .op = (enum operator_code)n->op, .inputs = &demand, .input_count = 1, .axes = words, .axes_count = 1
-    };
-    if (demand == GRAPH_NONE)
-        return GRAPH_NONE;
-    if (n->op == OPERATOR_RENAME) {
-        words[0].name = text_of(h, axes[1].name);
-        words[1].name = text_of(h, axes[0].name);
-        r.axes_count = 2;
-        return made(h, &r, GRAPH_NONE, &moved) ? moved : GRAPH_NONE;
+    for (unsigned i = 0; i < count; i++)
+        words[i] = (struct graph_word){ h->g->names[n->axis[i].name], n->axis[i].size };
+    return count;
+}
+
+/* The words of the lookup as one axis. */
+static bool words_made(struct heads *h, uint32_t end, uint32_t *node)
+{
+    const uint32_t ids = heads_input(h, heads_input(h, end, 0), 1);
+    struct graph_word words[GRAPH_AXES + 1] = { { "tile_word", 0 } };
+    const size_t count = 1 + words_of(h, &h->g->nodes[ids], h->g->nodes[ids].rank, words + 1);
+    return heads_made(h,
+                      &(struct graph_request){
+                          .op = OPERATOR_MERGE, .inputs = &h->map[ids], .input_count = 1, .axes = words, .axes_count = count },
+                      GRAPH_NONE, node);
+}
+
+/* For a tied end what its sum, its columns and the words are, until its own place comes. */
+static bool parts_made(struct heads *h, const struct body_plan *p, uint32_t head, uint32_t ids)
+{
+    struct graph_word words[GRAPH_AXES + 1];
+    for (uint32_t e = 0; e < p->end_count; e++) {
+        const uint32_t i = p->ends[e];
+        const struct graph_node *n = &h->g->nodes[i];
+        if (!part_made(h, head, e, n->type, words, words_of(h, n, n->rank, words), h->tied[i] ? GRAPH_NONE : i, &h->map[i]))
+            return false;
     }
-    const int64_t back = -graph_integers(g, n)[0];
-    r.integers = &back;
-    r.integers_count = 1;
-    return made(h, &r, GRAPH_NONE, &moved) ? moved : GRAPH_NONE;
+    if (p->columns_of == GRAPH_NONE)
+        return true;
+    struct region *r = &h->all[h->of[p->columns_of]];
+    const struct graph_node *like = r->like;
+    size_t count = words_of(h, like, like->rank - 1u, words);
+    words[count++] = (struct graph_word){ "tile_word", h->to->nodes[ids].values };
+    const uint32_t x = heads_input(h, p->columns_of, 1), y = heads_input(h, p->columns_of, 2);
+    r->words = ids;
+    r->factor = h->map[h->kind[x] == NODE_WIDE ? y : x];
+    return part_made(h, head, p->end_count, TENSOR_F32, words, count, GRAPH_NONE, &r->columns);
 }
 
-/* A weighted sum reads only where its weight is not 0. */
-static uint32_t demand_summed(const struct heads *h, uint32_t reader, uint32_t x)
+/* The head of a level of region r. */
+static bool body_written(struct heads *h, uint32_t r, unsigned level)
 {
-    const struct graph_node *n = &h->g->nodes[reader], *v = &h->g->nodes[x];
-    if (n->input_count != 2 || input_of(h, reader, 0) != x || input_of(h, reader, 1) == x)
-        return GRAPH_NONE;
-    const struct graph_node *weight = &h->g->nodes[input_of(h, reader, 1)];
-    if (weight->rank != v->rank || h->map[input_of(h, reader, 1)] == GRAPH_NONE)
-        return GRAPH_NONE;
-    for (unsigned i = 0; i < v->rank; i++)
-        if (weight->axis[i].name != v->axis[i].name)
-            return GRAPH_NONE;
-    return h->map[input_of(h, reader, 1)];
-}
-
-static uint32_t demand_by(struct heads *h, uint32_t reader, uint32_t x, unsigned depth)
-{
-    const struct graph_node *n = &h->g->nodes[reader];
-    if (depth == 16)
-        return GRAPH_NONE;
-    switch (n->op) {
-    case OPERATOR_NEG:
-        return demand_of(h, reader, depth + 1);
-    case OPERATOR_RENAME:
-    case OPERATOR_SHIFT:
-        return demand_moved(h, reader, demand_of(h, reader, depth + 1));
-    case OPERATOR_SUM:
-    case OPERATOR_MEAN:
-        return demand_summed(h, reader, x);
-    default:
-        return GRAPH_NONE;
+    struct body_plan p;
+    uint32_t inputs[BODY_INPUTS], head, ids = GRAPH_NONE;
+    bool ok = body_gathered(h, r, level, &p);
+    if (!ok) {
+        body_plan_free(&p);
+        return true; /* nothing of this level is read */
     }
-}
-
-static uint32_t demand_of(struct heads *h, uint32_t x, unsigned depth)
-{
-    uint32_t total = GRAPH_NONE;
-    if (is_output(h->g, x))
-        return GRAPH_NONE;
-    for (uint32_t k = h->readers.first[x]; k < h->readers.first[x + 1]; k++) {
-        const uint32_t reader = h->readers.at[k];
-        if (h->role[reader] == GONE)
-            continue;
-        uint32_t part = demand_by(h, reader, x, depth);
-        if (part == GRAPH_NONE)
-            return GRAPH_NONE;
-        if (total == GRAPH_NONE) {
-            total = part;
-            continue;
+    for (uint32_t k = 0; k < p.input_count; k++)
+        inputs[k] = h->map[p.inputs[k]];
+    uint32_t count = p.input_count;
+    if (p.columns_of != GRAPH_NONE) {
+        ok = words_made(h, p.columns_of, &ids);
+        inputs[count++] = ids;
+    }
+    for (uint32_t e = 0; ok && p.body->skips && e < p.end_count; e++)
+        if (h->g->nodes[p.ends[e]].op == OPERATOR_TOKEN_LOGPROB) {
+            const uint32_t demand = heads_demand(h, p.ends[e]);
+            p.body->skips = demand != GRAPH_NONE;
+            p.body->demand = demand == GRAPH_NONE ? GRAPH_NONE : count;
+            if (demand != GRAPH_NONE)
+                inputs[count++] = demand;
         }
-        const uint32_t pair[2] = { total, part };
-        uint32_t size[2];
-        for (unsigned i = 0; i < 2; i++)
-            if (!made(h, &(struct graph_request){ .op = OPERATOR_ABS, .inputs = &pair[i], .input_count = 1 }, GRAPH_NONE,
-                      &size[i]))
-                return GRAPH_NONE;
-        if (!made(h, &(struct graph_request){ .op = OPERATOR_ADD, .inputs = size, .input_count = 2 }, GRAPH_NONE, &total))
-            return GRAPH_NONE;
+    h->bodies = realloc(h->bodies, (h->body_count + 1) * sizeof *h->bodies);
+    if (!h->bodies)
+        abort();
+    ok = ok && body_built(h, r, &p) &&
+         heads_made(h,
+                    &(struct graph_request){ .op = OPERATOR_HEAD,
+                                             .inputs = inputs,
+                                             .input_count = count,
+                                             .integers = &(int64_t){ h->body_count },
+                                             .integers_count = 1 },
+                    GRAPH_NONE, &head) &&
+         parts_made(h, &p, head, ids);
+    if (ok) {
+        h->bodies[h->body_count++] = *p.body;
+        free(p.body);
+        p.body = NULL;
     }
-    return total;
+    body_plan_free(&p);
+    return ok;
 }
 
-/* A head with the `count` further inputs given, which stands for the old node `old`. */
-static bool head_added(struct heads *h, const struct head *one, const uint32_t *further, uint32_t count, uint32_t old,
-                       uint32_t *node)
+/* Where a tied table's gradient was: the lookup's is there now. */
+static bool tied_written(struct heads *h, uint32_t i)
 {
-    const struct graph *g = h->g;
-    const struct graph_node *dot = &g->nodes[one->logits];
-    uint32_t inputs[6] = { h->map[input_of(h, one->logits, 0)], h->map[input_of(h, one->logits, 1)],
-                           h->map[input_of(h, one->logprob, 1)] };
-    struct graph_word words[GRAPH_AXES + 1] = { { text_of(h, graph_axes(g, &g->nodes[one->logprob])[0].name), 0 } };
-    for (uint32_t k = 0; k < count; k++)
-        inputs[3 + k] = further[k];
-    for (uint32_t k = 0; k < dot->axes_count; k++)
-        words[k + 1] = (struct graph_word){ text_of(h, graph_axes(g, dot)[k].name), 0 };
-    return made(
-        h,
-        &(struct graph_request){
-            .op = OPERATOR_HEAD, .inputs = inputs, .input_count = 3 + count, .axes = words, .axes_count = dot->axes_count + 1u },
-        old, node);
+    const struct region *r = &h->all[h->of[i]];
+    const uint32_t base = heads_input(h, i, 0);
+    const uint32_t inputs[5] = { h->map[i], r->columns, r->factor, h->map[heads_input(h, base, 0)], r->words };
+    return heads_made(h, &(struct graph_request){ .op = OPERATOR_TIED, .inputs = inputs, .input_count = 5 }, i, &h->map[i]);
 }
 
-/* Result `which` of a head in place of the old node `old`. */
-static bool result_made(struct heads *h, uint32_t head, int64_t which, uint32_t old)
-{
-    return old == GRAPH_NONE ||
-           made(h,
-                &(struct graph_request){
-                    .op = OPERATOR_RESULT, .inputs = &head, .input_count = 1, .integers = &which, .integers_count = 1 },
-                old, &h->map[old]);
-}
-
-static bool gradients_made(struct heads *h, const struct head *one, uint32_t head)
-{
-    return result_made(h, head, 1, one->hidden_gradient) && (one->onto || result_made(h, head, 2, one->table_gradient));
-}
-
-/* Where the log-probabilities were. */
-static bool head_made(struct heads *h, const struct head *one)
-{
-    uint32_t *head = &h->map[one->logprob];
-    if (one->form != AT_ONCE)
-        return head_added(h, one, NULL, 0, one->logprob, head) && result_made(h, *head, 1, one->best);
-    const uint32_t further[2] = { h->map[input_of(h, one->gradient, 3)], demand_of(h, one->logprob, 0) };
-    error_clear(h->err); /* a demand that would not fit is none */
-    return head_added(h, one, further, further[1] == GRAPH_NONE ? 1 : 2, one->logprob, head) && gradients_made(h, one, *head);
-}
-
-/* Where the gradient of the logits was: nobody reads the log-probabilities of this head. */
-static bool head_made_again(struct heads *h, const struct head *one)
-{
-    const uint32_t slope = h->map[input_of(h, one->gradient, 3)];
-    uint32_t head;
-    return head_added(h, one, (const uint32_t[]){ slope, slope }, 2, GRAPH_NONE, &head) && gradients_made(h, one, head);
-}
-
-/* Where the gradient of a tied table was. */
-static bool head_made_table(struct heads *h, const struct head *one)
-{
-    const uint32_t slope = h->map[input_of(h, one->gradient, 3)], onto = h->map[input_of(h, one->table_gradient, 0)];
-    uint32_t head;
-    return head_added(h, one, (const uint32_t[]){ slope, slope, onto }, 3, GRAPH_NONE, &head) &&
-           result_made(h, head, 2, one->table_gradient);
-}
-
-static bool node_made(struct heads *h, uint32_t i)
+static bool node_written(struct heads *h, uint32_t i)
 {
     const struct graph_node *n = &h->g->nodes[i];
-    if (h->role[i] == GONE)
-        return true;
-    if (h->role[i] == LOGPROB)
-        return head_made(h, &h->all[h->head[i]]);
-    if (h->role[i] == GRADIENT)
-        return head_made_again(h, &h->all[h->head[i]]);
-    if (h->role[i] == TABLE)
-        return head_made_table(h, &h->all[h->head[i]]);
+    if (h->kind[i] != NODE_PLAIN) {
+        const struct region *r = &h->all[h->of[i]];
+        bool ok = r->anchor[h->level[i]] != i || body_written(h, h->of[i], h->level[i]);
+        return ok && (!h->tied[i] || tied_written(h, i));
+    }
     uint32_t few[8], *inputs = n->input_count > 8 ? malloc(n->input_count * sizeof *inputs) : few;
     if (!inputs)
         abort();
@@ -446,48 +507,63 @@ static bool node_made(struct heads *h, uint32_t i)
     return ok;
 }
 
+/* A scatter that went into the gradient of a tied table is not computed. */
+static bool is_gone(const struct heads *h, uint32_t i)
+{
+    const uint32_t first = h->readers.first[i];
+    return h->g->nodes[i].op == OPERATOR_SCATTER && h->readers.first[i + 1] == first + 1 && h->tied[h->readers.at[first]] &&
+           heads_input(h, h->readers.at[first], 0) == i;
+}
+
 /* A head can run once the gradient of its log-probabilities is there: what depends on heads waits until the last of those. */
-static bool all_made(struct heads *h)
+static bool all_written(struct heads *h)
 {
     const struct graph *g = h->g;
-    uint32_t last = 0;
+    const uint32_t last = hoisted_before(h);
     bool ok = true;
-    for (uint32_t k = 0; k < h->count; k++)
-        last = h->all[k].form == AT_ONCE && h->all[k].gradient > last ? h->all[k].gradient : last;
     for (uint32_t i = 0; ok && i < last; i++)
-        ok = h->after[i] || node_made(h, i);
+        ok = h->kind[i] != NODE_PLAIN || h->after[i] || node_written(h, i);
     for (uint32_t i = 0; ok && i < last; i++)
-        ok = !h->after[i] || node_made(h, i);
+        ok = (h->kind[i] == NODE_PLAIN && !h->after[i]) || is_gone(h, i) || node_written(h, i);
     for (uint32_t i = last; ok && i < g->node_count; i++)
-        ok = node_made(h, i);
+        ok = is_gone(h, i) || node_written(h, i);
     for (uint32_t i = 0; ok && i < g->output_count; i++)
         ok = graph_output(h->to, g->names[g->outputs[i].name], h->map[g->outputs[i].node], h->err);
     return ok;
 }
 
-struct graph *arrange_heads(const struct graph *g, bool tied, uint32_t **from, struct error *err)
+struct graph *arrange_heads(const struct graph *g, uint32_t **from, struct body **bodies, uint32_t *body_count, struct error *err)
 {
+    const size_t count = g->node_count + 1;
     struct heads h = { .g = g,
                        .to = graph_new(&g->limits),
                        .err = err,
-                       .tied = tied,
                        .readers = consumers_of(g),
-                       .after = calloc(g->node_count + 1, 1),
-                       .role = calloc(g->node_count + 1, 1),
-                       .head = calloc(g->node_count + 1, sizeof *h.head),
-                       .map = malloc((g->node_count + 1) * sizeof *h.map) };
-    if (!h.after || !h.role || !h.head || !h.map)
+                       .kind = calloc(count, 1),
+                       .ends = calloc(count, 1),
+                       .level = calloc(count, 1),
+                       .after = calloc(count, 1),
+                       .tied = calloc(count, 1),
+                       .of = calloc(count, sizeof *h.of),
+                       .map = malloc(count * sizeof *h.map) };
+    if (!h.kind || !h.ends || !h.level || !h.after || !h.tied || !h.of || !h.map)
         abort();
-    memset(h.map, 0xff, (g->node_count + 1) * sizeof *h.map);
-    heads_found(&h);
-    const bool ok = all_made(&h);
+    memset(h.map, 0xff, count * sizeof *h.map);
+    regions_found(&h);
+    regions_settled(&h);
+    const bool ok = all_written(&h);
     consumers_free(&h.readers);
+    free(h.kind);
+    free(h.ends);
+    free(h.level);
     free(h.after);
-    free(h.role);
-    free(h.head);
+    free(h.tied);
+    free(h.of);
     free(h.all);
     free(h.map);
     *from = h.from;
+    *bodies = h.bodies;
+    *body_count = h.body_count;
     if (ok)
         return h.to;
     graph_free(h.to);

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "native/graph/body.h"
+
 static uint64_t summed(const struct graph *g, const struct graph_node *n)
 {
     uint64_t k = 1;
@@ -21,8 +23,6 @@ static uint64_t operations_of(const struct graph *g, const struct graph_node *n)
         return 4 * n->values * graph_axes(g, n)[0].size;
     case OPERATOR_ATTENTION_GRAD:
         return 10 * n->values * graph_axes(g, n)[0].size;
-    case OPERATOR_HEAD:
-        return 2 * n->values * g->nodes[graph_inputs(g, n)[1]].values; /* and as much for each gradient: head_gradients */
     case OPERATOR_DIST2:
         return 3 * n->values * (g->nodes[graph_inputs(g, n)[0]].values / graph_axes(g, n)[0].size);
     default:
@@ -30,14 +30,14 @@ static uint64_t operations_of(const struct graph *g, const struct graph_node *n)
     }
 }
 
-/* A head's products for the gradients that are wanted. */
-static uint64_t head_gradients(const struct plan *p, uint32_t node)
+/* What the body of a head does over all rows. */
+static uint64_t body_operations(const struct plan *p, const struct graph_node *n)
 {
-    const struct graph_node *n = &p->g->nodes[node];
+    const struct body *body = n->op == OPERATOR_HEAD ? &p->bodies[graph_integers(p->g, n)[0]] : NULL;
     uint64_t total = 0;
-    for (unsigned k = 0; n->op == OPERATOR_HEAD && n->input_count > 3 && p->extra[node] && k < 2; k++)
-        total += p->extra[node][k] != GRAPH_NONE ? operations_of(p->g, n) : 0;
-    return total;
+    for (uint32_t t = 0; body && t < body->plan[0].step_count; t++)
+        total += cost_of_step(&body->plan[0], &body->plan[0].steps[t]).operations;
+    return body ? total * body->rows / body->tile[0] : 0;
 }
 
 static uint64_t bytes_of(const struct graph *g, uint32_t node)
@@ -78,14 +78,14 @@ struct executor_pass cost_of_step(const struct plan *p, const struct plan_step *
         return pass;
     }
     pass.bytes = bytes_of(g, s->node);
-    pass.operations = head_gradients(p, s->node);
+    pass.operations = body_operations(p, n);
     for (uint32_t i = 0; i < s->count || i < 1; i++) {
         const struct graph_node *part = &g->nodes[s->count ? s->nodes[i] : s->node];
         pass.operations += operations_of(g, part);
         for (uint32_t k = i > 0 ? 1 : 0; k < part->input_count; k++)
             pass.bytes += bytes_of(g, graph_inputs(g, part)[k]);
     }
-    for (unsigned k = 0; p->extra[s->node] && k < 2; k++)
+    for (unsigned k = 0; p->extra[s->node] && k < STEP_EXTRA; k++)
         if (p->extra[s->node][k] != GRAPH_NONE)
             pass.bytes += bytes_of(g, p->extra[s->node][k]);
     if (plan_is_product(n))

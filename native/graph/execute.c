@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "native/graph/arrange.h"
+#include "native/graph/body.h"
 #include "native/graph/cost.h"
 #include "native/graph/plan.h"
 #include "native/graph/rewrite.h"
@@ -56,13 +57,9 @@ static bool memory_made(struct executor *ex, struct error *err)
     for (uint32_t i = 0; i < p->g->node_count; i++) {
         const uint64_t tiles = trace_tile_count(plan_bytes(p, i));
         most = tiles > most ? tiles : most;
-        if (p->storage[i] == STORAGE_ARENA)
-            ex->data[i] = ex->arena + p->offset[i];
-        if (p->storage[i] == STORAGE_FIXED) {
-            ex->data[i] = ex->fixed + p->offset[i];
-            place_fill(p->g, i, ex->data[i]);
-        }
     }
+    plan_arena_given(p, ex->arena, ex->data);
+    plan_fixed_filled(p, ex->fixed, ex->data);
     ex->hashes = ex->tiles ? malloc(most * sizeof *ex->hashes + 1) : NULL;
     return !ex->tiles || ex->hashes || error_set(err, ERROR_MEMORY, NULL, "no memory for the hashes of tiles");
 }
@@ -79,9 +76,9 @@ static bool replaced(struct graph **g, uint32_t **origin, struct graph *next, ui
     return next != NULL;
 }
 
-/* The graph as it will run, with tied heads computed twice and up to `products` products computed again; *origin: of each node the one of `g` that has its value. */
-static struct graph *arranged(const struct graph *g, bool plain, bool tied, uint32_t products, uint32_t **origin,
-                              struct error *err)
+/* The graph as it will run, with up to `products` products computed again; *origin: of each node the one of `g` that has its value. */
+static struct graph *arranged(const struct graph *g, bool plain, uint32_t products, uint32_t **origin, struct body **bodies,
+                              uint32_t *body_count, struct error *err)
 {
     uint32_t *map = malloc((g->node_count + 1) * sizeof *map), *from = NULL;
     *origin = malloc((g->node_count + 1) * sizeof **origin);
@@ -94,7 +91,7 @@ static struct graph *arranged(const struct graph *g, bool plain, bool tied, uint
     free(map);
     if (!at || plain)
         return at;
-    struct graph *next = arrange_heads(at, tied, &from, err);
+    struct graph *next = arrange_heads(at, &from, bodies, body_count, err);
     if (!replaced(&at, origin, next, from))
         return NULL;
     from = NULL;
@@ -104,38 +101,41 @@ static struct graph *arranged(const struct graph *g, bool plain, bool tied, uint
 }
 
 /* Arranges and plans; with an error of code limit the plan needs more memory than the options allow. */
-static bool planned(struct executor *ex, const struct graph *g, const struct executor_options *o, bool tied, uint32_t products,
+static bool planned(struct executor *ex, const struct graph *g, const struct executor_options *o, uint32_t products,
                     struct error *err)
 {
+    struct body *bodies = NULL;
+    uint32_t count = 0;
     plan_free(&ex->plan);
     ex->plan = (struct plan){ 0 };
     free(ex->original);
     ex->original = NULL;
     error_clear(err);
-    struct graph *at = arranged(g, o->trace != NULL, tied, products, &ex->original, err);
-    return at && plan_make(&ex->plan, at, o, err);
+    struct graph *at = arranged(g, o->trace != NULL, products, &ex->original, &bodies, &count, err);
+    if (at)
+        return plan_make(&ex->plan, at, bodies, count, o, err);
+    bodies_free(bodies, count);
+    return false;
 }
 
 /* As little computed again as the limit of memory asks for. */
 static bool planned_within(struct executor *ex, const struct graph *g, const struct executor_options *o, struct error *err)
 {
-    if (planned(ex, g, o, false, 0, err))
+    if (planned(ex, g, o, 0, err))
         return true;
     if (err->code != ERROR_LIMIT || !o->memory || o->trace)
         return false;
-    if (planned(ex, g, o, true, 0, err))
-        return true;
     uint32_t low = 0, high = g->node_count; /* low does not fit */
-    if (!planned(ex, g, o, true, high, err))
+    if (!planned(ex, g, o, high, err))
         return false;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        if (planned(ex, g, o, true, middle, err))
+        if (planned(ex, g, o, middle, err))
             high = middle;
         else
             low = middle;
     }
-    return planned(ex, g, o, true, high, err);
+    return planned(ex, g, o, high, err);
 }
 
 static bool layers_numbered(struct executor *ex, struct error *err)
@@ -238,48 +238,9 @@ static void step_traced(const struct executor *ex, const struct plan_step *s)
     if (s->chain)
         return;
     traced(ex, s->node);
-    for (unsigned k = 0; ex->plan.extra[s->node] && k < 2; k++)
+    for (unsigned k = 0; ex->plan.extra[s->node] && k < STEP_EXTRA; k++)
         if (ex->plan.extra[s->node][k] != GRAPH_NONE)
             traced(ex, ex->plan.extra[s->node][k]);
-}
-
-static void output_copied(struct executor *ex, const struct plan_copy *c, void *to)
-{
-    const struct graph_node *n = &ex->plan.g->nodes[c->node];
-    const struct place *at = &ex->plan.places[c->node];
-    const enum tensor_type type = (enum tensor_type)n->type;
-    struct walk walk = { .rank = n->rank };
-    ptrdiff_t step = 1;
-    for (unsigned i = n->rank; i-- > 0;) {
-        walk.size[i] = n->axis[i].size;
-        walk.from[i] = at->stride[i];
-        walk.to[i] = step;
-        step *= (ptrdiff_t)n->axis[i].size;
-    }
-    walk_copy(ex->pool, walk, type, (const char *)ex->data[at->base] + at->offset * (ptrdiff_t)type_bytes(type), type, to);
-}
-
-static bool step_run(struct executor *ex, const struct plan_step *s, const struct executor_random *random, struct error *err)
-{
-    const struct plan *p = &ex->plan;
-    if (s->chain) {
-        chain_run(s->chain, ex->pool, ex->data);
-        return true;
-    }
-    struct work w = { .g = p->g,
-                      .places = p->places,
-                      .stored = p->stored,
-                      .data = ex->data,
-                      .extra = (const uint32_t *const *)p->extra,
-                      .random = random,
-                      .cache = ex->step.rows ? &ex->step : NULL,
-                      .layer = ex->layer,
-                      .pool = ex->pool,
-                      .err = err,
-                      .id = s->node,
-                      .n = &p->g->nodes[s->node],
-                      .scratch = ex->arena + s->scratch };
-    return plan_step_run(s, &w);
 }
 
 static double seconds_now(void)
@@ -319,9 +280,15 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
         return false;
     if (ex->cache && !ex->step.rows)
         return error_set(err, ERROR_MISSING, NULL, "no sequence to go on with");
+    const struct plan_run run = { .pool = ex->pool,
+                                  .data = ex->data,
+                                  .arena = ex->arena,
+                                  .random = random,
+                                  .cache = ex->step.rows ? &ex->step : NULL,
+                                  .layer = ex->layer };
     for (uint32_t t = 0; t < p->step_count; t++) {
         const double began = ex->profile ? seconds_now() : 0;
-        if (!step_run(ex, &p->steps[t], random, err))
+        if (!plan_step_at(p, &p->steps[t], &run, err))
             return false;
         if (ex->finite_count && !step_finite(ex, t, outputs, err))
             return false;
@@ -331,7 +298,7 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
             step_traced(ex, &p->steps[t]);
     }
     for (uint32_t i = 0; i < p->copy_count; i++)
-        output_copied(ex, &p->copies[i], outputs[p->copies[i].output]);
+        plan_copied(p, &p->copies[i], &run, outputs[p->copies[i].output]);
     cache_end(&ex->step);
     ex->step = (struct cache_step){ 0 };
     return true;

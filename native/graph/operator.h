@@ -50,9 +50,11 @@
  *   *_grad          what the operator took, then its results as needed, then the gradient of result 0; result 1 of
  *                   layernorm_weight_grad is the gradient of the bias
  *
- *   head            vocab, axes of h; inputs h, E, ids [, g [, demand [, onto]]]     token_logprob(dot(h, E)) where demand is not 0 (any
- *                   number elsewhere); without g result 1 is the argmax of the logits; with g, the gradient of the log-probabilities,
- *                   results 1 and 2 are the gradients of h and of E, the latter added onto `onto`. Internal
+ *   Internal:
+ *   head            inputs any; integers body                    a part of the graph by tiles of rows (body.h). A value without meaning
+ *   part            axes=; input a head; integers which, type    an out of its body, from 0
+ *   tied            inputs sum [v ..], columns [rows s], x [rows ..], y [s ..], ids [s]
+ *                                                                sum, but of the rows v in ids: scatter(y, ids), and columns x onto it
  *
  * Further results exist only through `result` nodes, so an executor that finds none need not keep them.
  */

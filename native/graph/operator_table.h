@@ -105,4 +105,6 @@ OPERATOR(LAYERNORM, "layernorm", 1, 2, 3, 1, 8, 1, 0, 0, 0)
 OPERATOR(LAYERNORM_GRAD, "layernorm_grad", 1, 5, 5, 1, 8, 1, 0, 0, 0)
 OPERATOR(LAYERNORM_WEIGHT_GRAD, "layernorm_weight_grad", 1, 4, 4, 1, 8, 1, 0, 0, 0)
 /* internal: what the executor makes of others (arrange.h); never on the wire, in a script or in a hash */
-OPERATOR(HEAD, "head", 1, 3, 6, 2, 9, 0, 0, 0, 0)
+OPERATOR(HEAD, "head", 1, 1, MANY, 0, 0, 0, 1, 0, OPERATOR_I32)
+OPERATOR(PART, "part", 1, 1, 1, 0, 8, 0, 2, 0, 0)
+OPERATOR(TIED, "tied", 1, 5, 5, 0, 0, 0, 0, 0, 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/graph/body.h"
 #include "native/kernel/gemm.h"
 
 /* ---- what makes the schedule ---- */
@@ -33,7 +34,7 @@ struct scheduling {
 static bool has_work(const struct plan *p, uint32_t i)
 {
     const struct graph_node *n = &p->g->nodes[i];
-    if (p->places[i].base != i || n->op == OPERATOR_RESULT)
+    if (p->places[i].base != i || n->op == OPERATOR_RESULT || n->op == OPERATOR_PART)
         return false;
     return !(operator_table[n->op].flags & OPERATOR_SOURCE) || n->op == OPERATOR_UNIFORM || n->op == OPERATOR_NORMAL;
 }
@@ -289,16 +290,16 @@ static void extras_found(struct plan *p)
 {
     for (uint32_t i = 0; i < p->g->node_count; i++) {
         const struct graph_node *n = &p->g->nodes[i];
-        if (n->op != OPERATOR_RESULT)
+        if (n->op != OPERATOR_RESULT && n->op != OPERATOR_PART)
             continue;
         const uint32_t of = graph_inputs(p->g, n)[0];
         if (!p->extra[of]) {
-            p->extra[of] = malloc(2 * sizeof **p->extra);
+            p->extra[of] = malloc(STEP_EXTRA * sizeof **p->extra);
             if (!p->extra[of])
                 abort();
-            p->extra[of][0] = p->extra[of][1] = GRAPH_NONE;
+            memset(p->extra[of], 0xff, STEP_EXTRA * sizeof **p->extra);
         }
-        p->extra[of][graph_integers(p->g, n)[0] - 1] = i;
+        p->extra[of][graph_integers(p->g, n)[0] - (n->op == OPERATOR_RESULT)] = i;
     }
 }
 
@@ -342,10 +343,13 @@ static bool stored_good(struct plan *p, const struct executor_options *o, struct
     return true;
 }
 
-bool plan_make(struct plan *p, struct graph *g, const struct executor_options *o, struct error *err)
+bool plan_make(struct plan *p, struct graph *g, struct body *bodies, uint32_t body_count, const struct executor_options *o,
+               struct error *err)
 {
     const size_t count = g->node_count + 1;
     *p = (struct plan){ .g = g,
+                        .bodies = bodies,
+                        .body_count = body_count,
                         .places = place_all(g),
                         .stored = calloc(count, 1),
                         .storage = calloc(count, 1),
@@ -356,7 +360,7 @@ bool plan_make(struct plan *p, struct graph *g, const struct executor_options *o
                         .last = calloc(count, sizeof *p->last) };
     if (!p->stored || !p->storage || !p->offset || !p->written || !p->extra || !p->first || !p->last)
         abort();
-    if (!aliases_good(g, o, err) || !stored_good(p, o, err))
+    if (!aliases_good(g, o, err) || !stored_good(p, o, err) || !bodies_planned(p, err))
         return false;
     extras_found(p);
     schedule(p, o->trace != NULL);
@@ -378,6 +382,7 @@ void plan_free(struct plan *p)
     }
     for (uint32_t i = 0; p->g && p->extra && i < p->g->node_count; i++)
         free(p->extra[i]);
+    bodies_free(p->bodies, p->body_count);
     free(p->steps);
     free(p->places);
     free(p->copies);

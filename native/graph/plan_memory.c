@@ -91,7 +91,7 @@ static void made_by(struct plan *p, uint32_t t, void (*see)(struct plan *p, uint
     if (s->chain)
         return;
     see(p, s->node, t, context);
-    for (unsigned k = 0; p->extra[s->node] && k < 2; k++)
+    for (unsigned k = 0; p->extra[s->node] && k < STEP_EXTRA; k++)
         if (p->extra[s->node][k] != GRAPH_NONE)
             see(p, p->extra[s->node][k], t, context);
 }
@@ -142,6 +142,45 @@ static bool same_room(const struct plan *p, uint32_t a, uint32_t b)
     return x->values == y->values && type_bytes(x->type) == type_bytes(y->type);
 }
 
+/* ---- writing in place ---- */
+
+/* Operand over which an operator may write its result: its kernel allows it. */
+static int replaceable(unsigned op)
+{
+    switch (op) {
+    case OPERATOR_DOT_ONTO:
+    case OPERATOR_LOW_RANK:
+    case OPERATOR_ROPE:
+    case OPERATOR_TOKEN_LOGPROB_GRAD:
+    case OPERATOR_SOFTMAX:
+    case OPERATOR_LOG_SOFTMAX:
+    case OPERATOR_TIED:
+        return 0;
+    case OPERATOR_RMSNORM_GRAD:
+        return 3;
+    default:
+        return -1;
+    }
+}
+
+/* The value over which a step that is no chain may write its result, which it reads nowhere else; GRAPH_NONE: there is none. */
+static uint32_t base_replaceable(const struct plan *p, const struct plan_step *s)
+{
+    const uint32_t first = s->count ? s->nodes[0] : s->node;
+    const int k = replaceable(p->g->nodes[first].op);
+    if (k < 0)
+        return GRAPH_NONE;
+    const uint32_t x = graph_inputs(p->g, &p->g->nodes[first])[k], base = p->places[x].base;
+    for (uint32_t i = 0; i < s->count || i < 1; i++) {
+        const uint32_t reader = s->count ? s->nodes[i] : s->node;
+        const struct graph_node *n = &p->g->nodes[reader];
+        for (uint32_t j = 0; j < n->input_count; j++)
+            if ((reader != first || (int)j != k) && p->places[graph_inputs(p->g, n)[j]].base == base)
+                return GRAPH_NONE;
+    }
+    return p->places[x].offset == 0 && place_contiguous(&p->g->nodes[x], &p->places[x]) ? base : GRAPH_NONE;
+}
+
 /* ---- outputs ---- */
 
 /* Whether node may be written over bound node `bound` as soon as it is made. */
@@ -150,8 +189,10 @@ static bool alias_safe(const struct plan *p, uint32_t node, uint32_t bound)
     const uint32_t t = p->first[node];
     if (p->last[bound] < t)
         return true;
-    return p->last[bound] == t && p->steps[t].chain && same_room(p, node, bound) &&
-           chain_may_replace(p->steps[t].chain, node, bound);
+    const struct plan_step *s = &p->steps[t];
+    if (p->last[bound] != t || !same_room(p, node, bound))
+        return false;
+    return s->chain ? chain_may_replace(s->chain, node, bound) : node == s->node && base_replaceable(p, s) == bound;
 }
 
 static uint32_t alias_of(const struct plan *p, const struct executor_options *o, uint32_t output)
@@ -200,24 +241,6 @@ static void outputs_placed(struct plan *p, const struct executor_options *o)
 
 /* ---- offsets ---- */
 
-/* Operand over which an operator may write its result: its kernel allows it. */
-static int replaceable(unsigned op)
-{
-    switch (op) {
-    case OPERATOR_DOT_ONTO:
-    case OPERATOR_LOW_RANK:
-    case OPERATOR_ROPE:
-    case OPERATOR_TOKEN_LOGPROB_GRAD:
-    case OPERATOR_SOFTMAX:
-    case OPERATOR_LOG_SOFTMAX:
-        return 0;
-    case OPERATOR_RMSNORM_GRAD:
-        return 3;
-    default:
-        return -1;
-    }
-}
-
 static bool dies_here(const struct plan *p, uint32_t base, uint32_t node, uint32_t t)
 {
     return p->storage[base] == STORAGE_ARENA && p->last[base] == t && p->first[base] < t && same_room(p, base, node);
@@ -235,20 +258,8 @@ static uint32_t predecessor(const struct plan *p, uint32_t node, uint32_t t, con
         }
         return GRAPH_NONE;
     }
-    const uint32_t first = s->count ? s->nodes[0] : s->node;
-    const int k = replaceable(p->g->nodes[first].op);
-    if (k < 0 || node != s->node)
-        return GRAPH_NONE;
-    const uint32_t x = graph_inputs(p->g, &p->g->nodes[first])[k], base = p->places[x].base;
-    for (uint32_t i = 0; i < s->count || i < 1; i++) {
-        const uint32_t reader = s->count ? s->nodes[i] : s->node;
-        const struct graph_node *n = &p->g->nodes[reader];
-        for (uint32_t j = 0; j < n->input_count; j++)
-            if ((reader != first || (int)j != k) && p->places[graph_inputs(p->g, n)[j]].base == base)
-                return GRAPH_NONE;
-    }
-    const bool whole = p->places[x].offset == 0 && place_contiguous(&p->g->nodes[x], &p->places[x]);
-    return whole && !taken[base] && dies_here(p, base, node, t) ? base : GRAPH_NONE;
+    const uint32_t base = node == s->node ? base_replaceable(p, s) : GRAPH_NONE;
+    return base != GRAPH_NONE && !taken[base] && dies_here(p, base, node, t) ? base : GRAPH_NONE;
 }
 
 struct placing {
@@ -292,6 +303,7 @@ static uint64_t scratch_of(const struct plan *p, uint32_t t)
                       .places = p->places,
                       .stored = p->stored,
                       .extra = (const uint32_t *const *)p->extra,
+                      .bodies = p->bodies,
                       .id = p->steps[t].node,
                       .n = n,
                       .measure = true };

@@ -201,7 +201,13 @@ static bool infer_by_operator(struct shape_request *s)
     case OPERATOR_RESULT:
         return shape_infer_result(s);
     case OPERATOR_HEAD:
-        return shape_infer_head(s);
+        s->out->type = TENSOR_F32;
+        return true;
+    case OPERATOR_PART:
+        return shape_infer_part(s);
+    case OPERATOR_TIED:
+        s->out->type = TENSOR_F32;
+        return shape_put_all(s, s->x);
     default:
         return shape_infer_along(s);
     }

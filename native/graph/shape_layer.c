@@ -161,19 +161,12 @@ bool shape_infer_token_logprob(struct shape_request *s)
            shape_put_all(s, s->x);
 }
 
-/* The parts were checked when the graph had them one by one. */
-bool shape_infer_head(struct shape_request *s)
+/* What a body gives was worked out when the graph had it node by node. */
+bool shape_infer_part(struct shape_request *s)
 {
-    s->out->type = TENSOR_F32;
-    for (unsigned i = 0; i < s->x->rank; i++) {
-        bool summed = false;
-        for (unsigned k = 1; k < s->axes_count; k++)
-            summed = summed || s->axes[k].name == s->x->axis[i].name;
-        if (!summed && !shape_put(s, s->x->axis[i].name, s->x->axis[i].size))
-            return false;
-    }
-    for (unsigned k = 0; k < s->axes_count; k++)
-        if (!shape_axis_in(s, k, s->y))
+    s->out->type = (uint8_t)s->r->integers[1];
+    for (unsigned i = 0; i < s->axes_count; i++)
+        if (!shape_put(s, s->axes[i].name, s->axes[i].size))
             return false;
     return true;
 }
@@ -209,14 +202,6 @@ bool shape_infer_result(struct shape_request *s)
     const int64_t which = s->r->integers[0];
     const struct graph_axis *axes = graph_axes(g, n);
     s->out->type = TENSOR_F32;
-    if (n->op == OPERATOR_HEAD && which == 1 && n->input_count == 3) {
-        s->out->type = TENSOR_I32;
-        return shape_put_all(s, n);
-    }
-    if (n->op == OPERATOR_HEAD && which == 2 && n->input_count > 3)
-        return shape_put_all(s, &g->nodes[graph_inputs(g, n)[1]]);
-    if (n->op == OPERATOR_HEAD && which == 1)
-        return shape_put_all(s, n) && without(s, &g->nodes[graph_inputs(g, n)[1]], axes, 1);
     if (n->op == OPERATOR_TOPK && which == 1) {
         s->out->type = TENSOR_I32;
         return shape_put_all(s, n);

@@ -55,6 +55,6 @@ bool shape_infer_attention(struct shape_request *s);
 bool shape_infer_token_logprob(struct shape_request *s);
 bool shape_infer_dropout(struct shape_request *s);
 bool shape_infer_result(struct shape_request *s);
-bool shape_infer_head(struct shape_request *s);
+bool shape_infer_part(struct shape_request *s);
 
 #endif

@@ -194,6 +194,7 @@ step_function *step_of(enum operator_code op)
         [OPERATOR_LAYERNORM_GRAD] = step_layernorm_grad,
         [OPERATOR_LAYERNORM_WEIGHT_GRAD] = step_layernorm_weight_grad,
         [OPERATOR_HEAD] = step_head,
+        [OPERATOR_TIED] = step_tied,
     };
     return functions[op];
 }

@@ -16,12 +16,17 @@
 #include "native/graph/place.h"
 #include "native/kernel/stored.h"
 
+enum { STEP_EXTRA = 12 /* results of an operator beside its first */ };
+
+struct body;
+
 struct work {
     const struct graph *g;
     const struct place *places;
     const uint8_t *stored;        /* enum tensor_type of each base node's data */
     void *const *data;            /* memory of each base node */
-    const uint32_t *const *extra; /* extra[i]: result nodes 1 and 2 of node i (GRAPH_NONE: not wanted), or NULL */
+    const uint32_t *const *extra; /* extra[i]: STEP_EXTRA further results of node i (GRAPH_NONE: not wanted), or NULL */
+    struct body *bodies;          /* of the heads */
     const struct executor_random *random;
     const struct cache_step *cache; /* NULL: rows are whole sequences */
     const uint32_t *layer;          /* with a cache: of each attention node its number */
@@ -90,7 +95,7 @@ step_function step_rmsnorm, step_rmsnorm_grad, step_rmsnorm_weight_grad, step_la
     step_token_logprob_grad;             /* step_layer.c */
 step_function step_random, step_dropout; /* step_random.c */
 step_function step_factor;               /* step_factor.c */
-step_function step_head;                 /* step_head.c */
+step_function step_head, step_tied;      /* step_head.c, step_tied.c */
 
 bool step_ids_good(struct work *w, const int32_t *ids, uint64_t count, uint64_t n); /* step_layer.c: below n each */
 

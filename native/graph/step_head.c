@@ -1,218 +1,253 @@
-/* step_head.c - log-probabilities of tokens and their gradient, logits in tiles of rows (arrange.h).
+/* step_head.c - the body of a head (body.h), some rows at a time.
  *
- *     rows that matter ── tile of 256: h ── logits [256 vocab] ── logprob, lse ── dlogits in place ── dh
+ *     no sum over rows     rows that matter, from anywhere, 256 at a time and the last ones 64 at a time: what a tile lacks is zeros
+ *     a sum over rows      all rows in their order, a tile a chunk; one of which nothing matters is left out: it would add +0
  *
- * Rows do not meet in logprob and dh, so which of them share a tile changes no bit. A row with g = 0 has dlogits of +0, hence dh = +0; a
- * row of which neither g nor demand asks for anything keeps logprob 0, which nobody reads.
- *
- * They meet in the gradient of E, dlogits^T h, whose sum over rows goes by chunks of 256 added in ascending order: with it tiles are those
- * chunks, and one that nothing asks for has its zeros added, too.
+ * A row that does not matter has zeros in every out.
  */
 #include <string.h>
 
-#include "native/graph/step.h"
-#include "native/kernel/gemm.h"
+#include "native/graph/body.h"
 #include "native/kernel/reduce.h"
-#include "native/kernel/softmax.h"
 
-enum { TILE = GEMM_CHUNK };
-
-struct head {
-    uint64_t rows, vocab, width;
-    const float *h, *table, *g, *demand;
-    stored_read *read; /* of a table that is stored otherwise */
-    const void *stored;
-    const int32_t *ids;
-    float *logprob, *dh, *dtable; /* gradients: NULL when not wanted */
-    int32_t *best;                /* likewise */
-    /* of a tile */
-    uint64_t *row; /* which rows, all of them that matter: those with a gradient first */
-    float *x, *logits, *dx, *part, *lse, *slope;
-    int32_t *target;
+struct tiled {
+    const struct body *b;
+    const char *in[BODY_INPUTS];   /* data of each bound node of the body */
+    uint64_t in_row[BODY_INPUTS];  /* bytes of a row; 0: shared */
+    char *gathered[BODY_INPUTS];   /* of chosen rows */
+    const float *start[BODY_OUTS]; /* of a sum; NULL: +0 */
+    char *out[BODY_OUTS];
+    uint64_t out_bytes[BODY_OUTS]; /* of a row, or of all of a sum */
+    char *out_gathered[BODY_OUTS];
+    float *lanes[BODY_OUTS]; /* of a BODY_LANE */
+    const float *slope, *demand;
+    uint64_t *row; /* of chosen rows: which */
+    void **data[BODY_SIZES];
+    char *arena;
 };
 
-/* Logits of tile x, with their log-probabilities. */
-static void tile_logits(struct pool *pool, const struct head *t, uint64_t count, const float *x, const int32_t *target)
-{
-    struct gemm forward = gemm_dense(count, t->vocab, t->width, x, 0, t->table, 1, t->logits);
-    forward.b_read = t->read;
-    forward.b_stored = t->stored;
-    gemm_run(pool, &forward);
-    softmax_logprob(pool, count, t->vocab, t->logits, target, t->part, t->lse);
-}
+/* ---- one tile ---- */
 
-/* dh of the first `count` rows of the tile. */
-static void tile_hidden(struct pool *pool, const struct head *t, uint64_t count, float *dh)
+static bool tile_run(struct work *w, struct tiled *t, unsigned size, char *const *in, char *const *out)
 {
-    struct gemm backward = gemm_dense(count, t->width, t->vocab, t->logits, 0, t->table, 0, dh);
-    backward.b_read = t->read;
-    backward.b_stored = t->stored;
-    gemm_run(pool, &backward);
-}
-
-/* ---- rows that matter, from anywhere ---- */
-
-/* Fills row[]; returns how many matter, and how many of them have a gradient. */
-static uint64_t rows_chosen(const struct head *t, uint64_t *sloped)
-{
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < t->rows; i++)
-        if (t->g[i] != 0)
-            t->row[count++] = i;
-    *sloped = count;
-    for (uint64_t i = 0; i < t->rows; i++)
-        if (t->g[i] == 0 && (!t->demand || t->demand[i] != 0))
-            t->row[count++] = i;
-    return count;
-}
-
-/* Rows row[at] ... of which the first `sloped` have a gradient. */
-static void tile_run(struct pool *pool, const struct head *t, uint64_t at, uint64_t count, uint64_t sloped)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t row = t->row[at + i];
-        memcpy(t->x + i * t->width, t->h + row * t->width, t->width * sizeof *t->x);
-        t->target[i] = t->ids[row];
-        t->slope[i] = t->g[row];
+    const struct plan *p = &t->b->plan[size];
+    const struct plan_run run = { .pool = w->pool, .data = t->data[size], .arena = t->arena };
+    for (uint32_t k = 0; k < t->b->input_count; k++)
+        run.data[p->g->bound[k]] = in[k];
+    for (uint32_t k = 0; k < t->b->out_count; k++) {
+        const uint32_t node = p->g->outputs[k].node;
+        if (p->storage[node] == STORAGE_OUTPUT && p->written[node] == k)
+            run.data[node] = out[k];
     }
-    tile_logits(pool, t, count, t->x, t->target);
-    for (uint64_t i = 0; i < count; i++)
-        t->logprob[t->row[at + i]] = t->part[i];
-    if (sloped == 0)
-        return;
-    softmax_logprob_backward(pool, sloped, t->vocab, t->logits, t->target, t->lse, t->slope, t->logits);
-    tile_hidden(pool, t, sloped, t->dx);
-    for (uint64_t i = 0; i < sloped; i++)
-        memcpy(t->dh + t->row[at + i] * t->width, t->dx + i * t->width, t->width * sizeof *t->dx);
+    for (uint32_t s = 0; s < p->step_count; s++)
+        if (!plan_step_at(p, &p->steps[s], &run, w->err))
+            return false;
+    for (uint32_t k = 0; k < p->copy_count; k++)
+        plan_copied(p, &p->copies[k], &run, out[p->copies[k].output]);
+    return true;
 }
 
-static void rows_run(struct pool *pool, const struct head *t)
+static bool row_matters(const struct tiled *t, uint64_t row)
 {
-    uint64_t sloped, count = rows_chosen(t, &sloped);
-    memset(t->logprob, 0, t->rows * sizeof *t->logprob);
-    memset(t->dh, 0, t->rows * t->width * sizeof *t->dh);
-    for (uint64_t at = 0; at < count; at += TILE) {
-        const uint64_t here = count - at < TILE ? count - at : TILE, left = sloped > at ? sloped - at : 0;
-        tile_run(pool, t, at, here, left < here ? left : here);
+    return !t->b->skips || (t->slope && t->slope[row] != 0) || (t->demand && t->demand[row] != 0);
+}
+
+/* ---- rows from anywhere ---- */
+
+/* Rows row[at] to row[at + count - 1]. */
+static bool chosen_tile(struct work *w, struct tiled *t, unsigned size, uint64_t at, uint64_t count)
+{
+    char *in[BODY_INPUTS];
+    for (uint32_t k = 0; k < t->b->input_count; k++) {
+        const uint64_t bytes = t->in_row[k];
+        in[k] = bytes ? t->gathered[k] : (char *)(uintptr_t)t->in[k];
+        for (uint64_t i = 0; bytes && i < count; i++)
+            memcpy(in[k] + i * bytes, t->in[k] + t->row[at + i] * bytes, bytes);
+        if (bytes)
+            memset(in[k] + count * bytes, 0, (t->b->tile[size] - count) * bytes);
     }
+    if (!tile_run(w, t, size, in, t->out_gathered))
+        return false;
+    for (uint32_t k = 0; k < t->b->out_count; k++)
+        for (uint64_t i = 0; i < count; i++)
+            memcpy(t->out[k] + t->row[at + i] * t->out_bytes[k], t->out_gathered[k] + i * t->out_bytes[k], t->out_bytes[k]);
+    return true;
+}
+
+static bool chosen_run(struct work *w, struct tiled *t)
+{
+    const struct body *b = t->b;
+    uint64_t count = 0, at = 0;
+    for (uint64_t i = 0; i < b->rows; i++)
+        if (row_matters(t, i))
+            t->row[count++] = i;
+    for (uint32_t k = 0; k < b->out_count; k++)
+        memset(t->out[k], 0, b->rows * t->out_bytes[k]);
+    for (bool ok = true; at < count && ok;) {
+        const uint64_t left = count - at;
+        const unsigned size = b->tile[1] && left + b->tile[1] <= b->tile[0];
+        const uint64_t here = left < b->tile[size] ? left : b->tile[size];
+        ok = chosen_tile(w, t, size, at, here);
+        at += here;
+        if (!ok)
+            return false;
+    }
+    return true;
 }
 
 /* ---- all rows in their order ---- */
 
-static bool tile_wanted(const struct head *t, uint64_t at, uint64_t count)
+/* Adds the lanes of a block to the sum and clears them: lane[i] + lane[i + w] for w = 16, 8, 4, 2, 1. */
+static void lanes_added(float *lanes, uint64_t width, float *sum)
 {
-    bool wanted = !t->demand;
-    for (uint64_t i = at; i < at + count && !wanted; i++)
-        wanted = t->g[i] != 0 || t->demand[i] != 0;
-    return wanted;
+    for (uint64_t half = BODY_LANES / 2; half > 0; half /= 2)
+        for (uint64_t i = 0; i < half * width; i++)
+            lanes[i] = lanes[i] + lanes[half * width + i];
+    for (uint64_t i = 0; i < width; i++)
+        sum[i] = sum[i] + lanes[i];
+    memset(lanes, 0, BODY_LANES * width * sizeof *lanes);
 }
 
-static void chunk_run(struct pool *pool, const struct head *t, uint64_t at, uint64_t count)
+static void sums_begun(struct tiled *t)
 {
-    const float *x = t->h + at * t->width;
-    memset(t->logprob + at, 0, count * sizeof *t->logprob);
-    if (tile_wanted(t, at, count)) {
-        tile_logits(pool, t, count, x, t->ids + at);
-        memcpy(t->logprob + at, t->part, count * sizeof *t->part);
+    for (uint32_t k = 0; k < t->b->out_count; k++) {
+        if (t->b->outs[k].kind == BODY_ROW)
+            continue;
+        if (t->start[k])
+            memcpy(t->out[k], t->start[k], t->out_bytes[k]);
+        else
+            memset(t->out[k], 0, t->out_bytes[k]);
+        if (t->lanes[k])
+            memset(t->lanes[k], 0, BODY_LANES * t->out_bytes[k]);
     }
-    if (t->best)
-        reduce_argmax(pool, count, t->vocab, 1, t->logits, t->best + at);
-    if (!t->g)
-        return;
-    softmax_logprob_backward(pool, count, t->vocab, t->logits, t->ids + at, t->lse, t->g + at, t->logits);
-    if (t->dh)
-        tile_hidden(pool, t, count, t->dh + at * t->width);
-    if (!t->dtable)
-        return;
-    struct gemm backward = gemm_dense(t->vocab, t->width, count, t->logits, 1, x, 0, t->dtable);
-    backward.form = GEMM_ONTO;
-    backward.onto = t->dtable;
-    gemm_run(pool, &backward);
 }
 
-/* `onto`: where the gradient of the table starts; NULL: at +0. */
-static void chunks_run(struct pool *pool, const struct head *t, const float *onto)
+static bool tile_matters(const struct tiled *t, uint64_t at, uint64_t count)
 {
-    const uint64_t bytes = t->vocab * t->width * sizeof(float);
-    if (t->dtable && onto)
-        memcpy(t->dtable, onto, bytes);
-    else if (t->dtable)
-        memset(t->dtable, 0, bytes);
-    for (uint64_t at = 0; at < t->rows; at += TILE)
-        chunk_run(pool, t, at, t->rows - at < TILE ? t->rows - at : TILE);
+    bool matters = false;
+    for (uint64_t i = at; i < at + count && !matters; i++)
+        matters = row_matters(t, i);
+    for (uint32_t k = 0; k < t->b->out_count; k++) /* a start of -0 is +0 after a zero was added */
+        matters = matters || (t->b->outs[k].kind == BODY_SUM && t->b->outs[k].start != GRAPH_NONE);
+    return matters;
+}
+
+static bool ordered_tile(struct work *w, struct tiled *t, unsigned size, uint64_t at, uint64_t count)
+{
+    const struct body *b = t->b;
+    char *in[BODY_INPUTS], *out[BODY_OUTS];
+    for (uint32_t k = 0; k < b->out_count; k++) {
+        out[k] = b->outs[k].kind == BODY_ROW ? t->out[k] + at * t->out_bytes[k] : t->out[k];
+        out[k] = t->lanes[k] ? (char *)t->lanes[k] : out[k];
+    }
+    if (!tile_matters(t, at, count)) {
+        for (uint32_t k = 0; k < b->out_count; k++)
+            if (b->outs[k].kind == BODY_ROW)
+                memset(out[k], 0, count * t->out_bytes[k]);
+        return true;
+    }
+    for (uint32_t k = 0; k < b->input_count; k++)
+        in[k] = b->inputs[k].side == BODY_START ? out[b->inputs[k].from] : (char *)(uintptr_t)t->in[k] + at * t->in_row[k];
+    return tile_run(w, t, size, in, out);
+}
+
+static bool ordered_run(struct work *w, struct tiled *t)
+{
+    const struct body *b = t->b;
+    sums_begun(t);
+    for (uint64_t at = 0; at < b->rows;) {
+        const unsigned size = b->rows - at < b->tile[0];
+        if (!ordered_tile(w, t, size, at, b->tile[size]))
+            return false;
+        at += b->tile[size];
+        for (uint32_t k = 0; k < b->out_count; k++)
+            if (t->lanes[k] && (at % BODY_BLOCK == 0 || at == b->rows))
+                lanes_added(t->lanes[k], t->out_bytes[k] / sizeof(float), (float *)t->out[k]);
+    }
+    return true;
 }
 
 /* ---- the step ---- */
 
-static bool result_wanted(const struct work *w, unsigned which)
+/* Input `from` of the head as the body's bound node k takes it. */
+static void input_given(struct work *w, struct tiled *t, uint32_t k)
 {
-    return step_extra(w, which) != GRAPH_NONE;
+    const struct body *b = t->b;
+    const struct graph *inner = b->plan[0].g;
+    const struct graph_node *n = &inner->nodes[inner->bound[k]];
+    const uint32_t from = b->inputs[k].from, stored = b->plan[0].stored[inner->bound[k]];
+    struct graph_axis order[GRAPH_AXES];
+    unsigned rank = 0;
+    if (b->inputs[k].side == BODY_SHARED && stored != n->type) {
+        t->in[k] = w->measure ? NULL : w->data[graph_inputs(w->g, w->n)[from]];
+        return;
+    }
+    for (unsigned i = 0; b->inputs[k].side == BODY_ROWS && i < b->rank; i++)
+        order[rank++] = (struct graph_axis){ graph_name_find(w->g, b->axis[i].name), b->axis[i].size };
+    for (unsigned i = b->inputs[k].side == BODY_ROWS; i < n->rank; i++)
+        order[rank++] = (struct graph_axis){ graph_name_find(w->g, inner->names[n->axis[i].name]), n->axis[i].size };
+    t->in[k] = step_operand(w, from, order, rank, (enum tensor_type)n->type);
+    if (b->inputs[k].side == BODY_ROWS)
+        t->in_row[k] = n->values / b->tile[0] * type_bytes(n->type);
+    if (from == b->slope)
+        t->slope = (const float *)t->in[k];
+    if (b->chosen && t->in_row[k])
+        t->gathered[k] = step_take(w, b->tile[0] * t->in_row[k]);
 }
 
-/* Working memory of a tile; that of chosen rows only where they are gathered. */
-static void tile_room(struct work *w, struct head *t, bool chosen)
+static void out_given(struct work *w, struct tiled *t, uint32_t k)
 {
-    const uint64_t most = t->rows < TILE ? t->rows : TILE;
-    t->logits = step_take(w, most * t->vocab * sizeof *t->logits);
-    t->part = step_take(w, most * sizeof *t->part);
-    t->lse = step_take(w, most * sizeof *t->lse);
-    if (!chosen)
-        return;
-    t->row = step_take(w, t->rows * sizeof *t->row);
-    t->x = step_take(w, most * t->width * sizeof *t->x);
-    t->dx = step_take(w, most * t->width * sizeof *t->dx);
-    t->slope = step_take(w, most * sizeof *t->slope);
-    t->target = step_take(w, most * sizeof *t->target);
+    const struct body *b = t->b;
+    const struct body_out *o = &b->outs[k];
+    const uint32_t node = w->extra[w->id][k];
+    const struct graph_node *n = &w->g->nodes[node];
+    t->out[k] = w->measure ? NULL : w->data[node];
+    t->out_bytes[k] = n->values / (o->kind == BODY_ROW ? b->rows : 1) * type_bytes(n->type);
+    if (o->kind == BODY_SUM && o->start != GRAPH_NONE)
+        t->start[k] = step_operand(w, o->start, n->axis, n->rank, TENSOR_F32);
+    if (o->kind == BODY_LANE)
+        t->lanes[k] = step_take(w, BODY_LANES * t->out_bytes[k]);
+    if (b->chosen)
+        t->out_gathered[k] = step_take(w, b->tile[0] * t->out_bytes[k]);
+}
+
+/* Working memory of the plans: one arena for both. */
+static void plans_given(struct work *w, struct tiled *t)
+{
+    const struct body *b = t->b;
+    uint64_t arena = 0;
+    for (unsigned s = 0; s < BODY_SIZES && b->tile[s]; s++) {
+        const struct plan *p = &b->plan[s];
+        char *fixed = step_take(w, p->fixed);
+        arena = p->arena > arena ? p->arena : arena;
+        t->data[s] = step_take(w, p->g->node_count * sizeof(void *));
+        if (!w->measure)
+            plan_fixed_filled(p, fixed, t->data[s]);
+    }
+    t->arena = step_take(w, arena);
+    for (unsigned s = 0; s < BODY_SIZES && b->tile[s] && !w->measure; s++)
+        plan_arena_given(&b->plan[s], t->arena, t->data[s]);
 }
 
 bool step_head(struct work *w)
 {
-    const struct graph_axis *given = graph_axes(w->g, w->n);
-    const struct graph_node *n = w->n, *table = step_input(w, 1);
-    struct graph_axis order[GRAPH_AXES];
-    memcpy(order, n->axis, n->rank * sizeof *order);
-    memcpy(order + n->rank, table->axis + 1, (table->rank - 1) * sizeof *order);
-    const unsigned rank = n->rank + table->rank - 1;
-    struct head t = { .rows = n->values, .vocab = given[0].size, .width = table->values / given[0].size };
-    const bool gradient = n->input_count > 3, chosen = gradient && !result_wanted(w, 2);
-    t.h = step_operand(w, 0, order, rank, TENSOR_F32);
-    t.read = step_stored(w, 1);
-    t.table = t.read ? NULL : step_own(w, 1);
-    t.stored = t.read && !w->measure ? w->data[w->places[graph_inputs(w->g, w->n)[1]].base] : NULL;
-    t.ids = step_operand(w, 2, order, n->rank, TENSOR_I32);
-    t.g = gradient ? step_operand(w, 3, order, n->rank, TENSOR_F32) : NULL;
-    t.demand = n->input_count > 4 ? step_operand(w, 4, order, n->rank, TENSOR_F32) : NULL;
-    const float *onto = n->input_count > 5 ? step_operand(w, 5, table->axis, table->rank, TENSOR_F32) : NULL;
-    const struct result logprob = step_result(w, w->id, order, n->rank);
-    struct result dh = { 0 }, dtable = { 0 }, best = { 0 };
-    t.logprob = logprob.at;
-    if (gradient && (chosen || result_wanted(w, 1))) {
-        dh = step_result(w, step_extra(w, 1), order, rank);
-        t.dh = dh.at;
+    const struct body *b = &w->bodies[graph_integers(w->g, w->n)[0]];
+    struct tiled t = { .b = b };
+    for (uint32_t k = 0; k < b->input_count; k++)
+        if (b->inputs[k].side != BODY_START)
+            input_given(w, &t, k);
+    for (uint32_t k = 0; k < b->out_count; k++)
+        out_given(w, &t, k);
+    if (b->demand != GRAPH_NONE) {
+        struct graph_axis order[GRAPH_AXES];
+        for (unsigned i = 0; i < b->rank; i++)
+            order[i] = (struct graph_axis){ graph_name_find(w->g, b->axis[i].name), b->axis[i].size };
+        t.demand = step_operand(w, b->demand, order, b->rank, TENSOR_F32);
     }
-    if (gradient && result_wanted(w, 2)) {
-        dtable = step_result(w, step_extra(w, 2), table->axis, table->rank);
-        t.dtable = dtable.at;
-    }
-    if (!gradient && result_wanted(w, 1)) {
-        best = step_result(w, step_extra(w, 1), order, n->rank);
-        t.best = best.at;
-    }
-    tile_room(w, &t, chosen);
+    if (b->chosen)
+        t.row = step_take(w, b->rows * sizeof *t.row);
+    plans_given(w, &t);
     if (w->measure)
         return true;
-    if (!step_ids_good(w, t.ids, t.rows, t.vocab))
-        return false;
-    if (chosen)
-        rows_run(w->pool, &t);
-    else
-        chunks_run(w->pool, &t, onto);
-    step_settle(w, &logprob);
-    if (t.dh)
-        step_settle(w, &dh);
-    if (t.dtable)
-        step_settle(w, &dtable);
-    if (t.best)
-        step_settle(w, &best);
-    return true;
+    return b->chosen ? chosen_run(w, &t) : ordered_run(w, &t);
 }

@@ -482,6 +482,8 @@ static const struct row {
     [OPERATOR_ATTENTION_GRAD] = { AFTER, attended },
     [OPERATOR_TOKEN_LOGPROB_GRAD] = { AFTER, logprob },
     [OPERATOR_HEAD] = { INTERNAL, NULL },
+    [OPERATOR_PART] = { INTERNAL, NULL },
+    [OPERATOR_TIED] = { INTERNAL, NULL },
     [OPERATOR_LAYERNORM] = { PASSES, layer },
     [OPERATOR_LAYERNORM_GRAD] = { AFTER, layer },
     [OPERATOR_LAYERNORM_WEIGHT_GRAD] = { AFTER, layer_weight },

@@ -405,7 +405,7 @@ static void test_the_memory_plan_never_overlaps_what_lives(void **state)
     unsigned shared = 0;
     g = graph_new(NULL);
     build(&m);
-    ok(plan_make(&p, graph_compact(g, NULL, &err), &(struct executor_options){ 0 }, &err));
+    ok(plan_make(&p, graph_compact(g, NULL, &err), NULL, 0, &(struct executor_options){ 0 }, &err));
     for (uint32_t a = 0; a < p.g->node_count; a++)
         for (uint32_t b = 0; b < p.g->node_count && p.storage[a] == STORAGE_ARENA; b++) {
             if (b == a || p.storage[b] != STORAGE_ARENA || p.first[a] > p.last[b] || p.first[b] > p.last[a])
