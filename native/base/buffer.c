@@ -58,7 +58,8 @@ static void add_little(struct buffer *b, uint64_t value, size_t size)
 
 void buffer_add_u8(struct buffer *b, uint8_t value)
 {
-    add_little(b, value, 1);
+    buffer_reserve(b, 1);
+    b->bytes[b->size++] = value;
 }
 
 void buffer_add_u16(struct buffer *b, uint16_t value)

@@ -39,6 +39,7 @@ const struct command *const commands[] = {
     &command_ledger,
     &command_key_new,
     &command_key_show,
+    &command_simulate,
     &command_bench,
     &command_doctor,
     &command_lua,

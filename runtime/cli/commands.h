@@ -34,6 +34,7 @@ extern const struct command command_sample;
 extern const struct command command_script_check;
 extern const struct command command_script_describe;
 extern const struct command command_script_try;
+extern const struct command command_simulate;
 extern const struct command command_sponsor;
 extern const struct command command_status;
 extern const struct command command_sync;

@@ -14,59 +14,77 @@ static void write_text(const char *text, size_t size, struct buffer *out)
 
     buffer_add_u8(out, '"');
     for (size_t i = 0; i < size; i++) {
-        uint8_t c = (uint8_t)text[i];
+        size_t plain = i;
+
+        while (plain < size && (uint8_t)text[plain] >= 32 && text[plain] != '"' && text[plain] != '\\')
+            plain++;
+        buffer_add(out, text + i, plain - i);
+        if (plain == size)
+            break;
+
+        uint8_t c = (uint8_t)text[i = plain];
 
         if (c == '"' || c == '\\')
             buffer_printf(out, "\\%c", c);
         else if (c < 32 && short_form[c])
             buffer_printf(out, "\\%c", short_form[c]);
-        else if (c < 32)
-            buffer_printf(out, "\\u%04x", c);
         else
-            buffer_add_u8(out, c);
+            buffer_printf(out, "\\u%04x", c);
     }
     buffer_add_u8(out, '"');
 }
 
+struct named {
+    const char *name;
+    const json_t *value;
+};
+
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct named *left = a, *right = b;
+
+    return strcmp(left->name, right->name);
 }
 
 /* Names are ASCII, so bytewise order is the RFC's order of UTF-16 units. */
-static bool write_members(const json_t *object, const char **names, size_t count, size_t depth, struct buffer *out,
-                          struct error *err)
+static bool write_members(const struct named *members, size_t count, size_t depth, struct buffer *out, struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        for (const char *c = names[i]; *c; c++)
+        const char *name = members[i].name;
+
+        for (const char *c = name; *c; c++)
             if ((unsigned char)*c >= 128)
-                return error_set(err, ERROR_TYPE, NULL, "the name \"%s\" is not ASCII", names[i]);
+                return error_set(err, ERROR_TYPE, NULL, "the name \"%s\" is not ASCII", name);
         if (i)
             buffer_add_u8(out, ',');
-        write_text(names[i], strlen(names[i]), out);
+        write_text(name, strlen(name), out);
         buffer_add_u8(out, ':');
-        if (!write_value(json_object_get(object, names[i]), depth + 1, out, err))
-            return error_at(err, "%s", names[i]);
+        if (!write_value(members[i].value, depth + 1, out, err))
+            return error_at(err, "%s", name);
     }
     return true;
 }
 
 static bool write_object(const json_t *object, size_t depth, struct buffer *out, struct error *err)
 {
+    struct named few[32], *members = few;
     size_t count = 0;
-    const char **names = malloc((json_object_size(object) + 1) * sizeof *names), *name;
+    const char *name;
     json_t *value;
 
-    if (!names)
+    if (json_object_size(object) > sizeof few / sizeof *few)
+        members = malloc(json_object_size(object) * sizeof *members);
+    if (!members)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu names", json_object_size(object));
-    json_object_foreach((json_t *)object, name, value) names[count++] = name;
-    qsort(names, count, sizeof *names, by_name);
+    json_object_foreach((json_t *)object, name, value) members[count++] = (struct named){ name, value };
+    qsort(members, count, sizeof *members, by_name);
     buffer_add_u8(out, '{');
 
-    bool ok = write_members(object, names, count, depth, out, err);
+    bool ok = write_members(members, count, depth, out, err);
 
     buffer_add_u8(out, '}');
-    free(names);
+    if (members != few)
+        free(members);
     return ok;
 }
 
@@ -87,7 +105,16 @@ static bool write_integer(json_int_t n, struct buffer *out, struct error *err)
 {
     if (n > CANONICAL_INTEGER || n < -CANONICAL_INTEGER)
         return error_set(err, ERROR_RANGE, "write it as a decimal string", "%lld is beyond 2^53 - 1", (long long)n);
-    buffer_printf(out, "%lld", (long long)n);
+    char digits[20];
+    size_t at = sizeof digits;
+    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while (left /= 10);
+    if (n < 0)
+        digits[--at] = '-';
+    buffer_add(out, digits + at, sizeof digits - at);
     return true;
 }
 

@@ -67,7 +67,7 @@ static json_t *sign(void *context, const char *type, json_t *payload, struct err
     return envelope;
 }
 
-static json_t *open_envelope(void *context, const json_t *envelope, char type[32], struct error *err)
+static json_t *open_envelope(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
 {
     char *text = json_dumps(envelope, JSON_COMPACT);
     struct document document = { 0 };
@@ -76,6 +76,7 @@ static json_t *open_envelope(void *context, const json_t *envelope, char type[32
     (void)context;
     if (text && document_read(text, strlen(text), &document, err)) {
         snprintf(type, 32, "%s", document_type_name(document.type));
+        cid_text(document.id, cid);
         payload = json_incref(document.json);
     }
     document_free(&document);

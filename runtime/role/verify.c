@@ -116,7 +116,7 @@ static json_t *give_result(void *context, const json_t *request)
 
 /* --- one round ---------------------------------------------------------------------------------------------------------- */
 
-static json_t *open_envelope(void *context, const json_t *envelope, char type[32], struct error *err)
+static json_t *open_envelope(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
 {
     struct document document = { 0 };
     json_t *payload = NULL;
@@ -124,6 +124,7 @@ static json_t *open_envelope(void *context, const json_t *envelope, char type[32
     (void)context;
     if (document_read_json(envelope, &document, err)) {
         strcpy(type, document_type_name(document.type));
+        cid_text(document.id, cid);
         payload = json_incref(document.json);
     }
     document_free(&document);

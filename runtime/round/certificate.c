@@ -40,8 +40,8 @@ static bool votes_check(const json_t *certificate, const json_t *committee, cons
     size_t i;
     json_array_foreach(votes, i, envelope)
     {
-        char type[32];
-        json_t *vote = signing->open(signing->context, envelope, type, err);
+        char type[32], cid[CID_TEXT];
+        json_t *vote = signing->open(signing->context, envelope, type, cid, err);
         if (!vote)
             return error_at(err, "certificate: vote %zu", i);
         const char *did = value_text(vote, "signer");
@@ -113,11 +113,11 @@ static bool same_place(const char *type, const json_t *a, const json_t *b)
 bool equivocation_check(const struct rules *rules, const json_t *payload, const struct signing *signing, struct error *err)
 {
     json_t *statements = json_object_get(payload, "statements");
-    char types[2][32] = { "", "" };
+    char types[2][32] = { "", "" }, cid[CID_TEXT];
     json_t *said[2] = { NULL, NULL };
     bool ok = json_array_size(statements) == 2 && value_integer(payload, "round") > 0;
     for (int i = 0; i < 2 && ok; i++) {
-        said[i] = signing->open(signing->context, json_array_get(statements, (size_t)i), types[i], err);
+        said[i] = signing->open(signing->context, json_array_get(statements, (size_t)i), types[i], cid, err);
         ok = said[i] && value_is(said[i], "signer", value_text(payload, "did")) && value_is(said[i], "run", rules->run) &&
              value_integer(said[i], "round") == value_integer(payload, "round");
     }

@@ -64,6 +64,7 @@
 #include <stdint.h>
 
 #include "native/base/error.h"
+#include "runtime/doc/cid.h"
 
 enum event_kind {
     EVENT_TIME,
@@ -126,11 +127,12 @@ const char *action_name(enum action_kind kind); /* "persist"  */
 
 /* Keys, as functions, so that a machine never sees a private key and a simulator may use a cheap scheme. Both are pure.
  *   sign   envelope (new reference) of `payload` as document `type`, by this node's key; `signer` and `version` are already in it
- *   open   verifies the envelope; its payload (new reference) and type (at most 31 characters). NULL with `err`: syntax, signature */
+ *   open   verifies the envelope; its payload (new reference), type (at most 31 characters) and the payload's CID. NULL with `err`:
+ *          syntax, signature */
 struct signing {
     void *context;
     json_t *(*sign)(void *context, const char *type, json_t *payload, struct error *err);
-    json_t *(*open)(void *context, const json_t *envelope, char type[32], struct error *err);
+    json_t *(*open)(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err);
 };
 
 #endif

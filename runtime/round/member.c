@@ -98,9 +98,11 @@ static json_t *durable_value(const struct member *m)
     keep_record(m, records, documents, value_text(m->lock, "record"));
     keep_record(m, records, documents, value_text(json_object_get(m->own, "proposal"), "record"));
     keep_record(m, records, documents, value_text(json_object_get(m->own, "prepare"), "record"));
-    return json_pack("{sssIsIsIsOsOsOsOsoso}", "run", m->rules->run, "round", (json_int_t)m->round, "view", (json_int_t)m->view,
-                     "abstain", (json_int_t)m->abstain, "items", m->items ? m->items : json_null(), "checked", m->checked, "own",
-                     m->own, "lock", m->lock ? m->lock : json_null(), "records", records, "documents", documents);
+    /* The lists go on changing in the same step: what is written is what they hold now. */
+    return json_pack("{sssIsIsIsOsososOsoso}", "run", m->rules->run, "round", (json_int_t)m->round, "view", (json_int_t)m->view,
+                     "abstain", (json_int_t)m->abstain, "items", m->items ? m->items : json_null(), "checked",
+                     json_copy(m->checked), "own", json_copy(m->own), "lock", m->lock ? m->lock : json_null(), "records", records,
+                     "documents", documents);
 }
 
 void member_persist(struct member *m)
@@ -203,7 +205,7 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
     json_array_append(m->finals, final);
     m->verified += verified;
     snprintf(key, sizeof key, "final/%lld", (long long)m->round);
-    member_act(m, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", final));
+    member_act(m, ACTION_PERSIST, json_pack("{ssso}", "key", key, "value", json_copy(final)));
     member_act(m, ACTION_FINAL,
                json_pack("{sIsOsO}", "round", (json_int_t)m->round, "record", record, "certificate", certificate));
     int64_t over = m->round - 2 < (int64_t)m->verified - 1 ? m->round - 2 : (int64_t)m->verified - 1;

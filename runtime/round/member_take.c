@@ -60,11 +60,6 @@ static void report_equivocation(struct member *m, const char *did, json_t *first
     json_decref(envelope);
 }
 
-static bool knows_signer(const struct member *m, const char *did)
-{
-    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did);
-}
-
 static int64_t held_of(const struct member *m, const char *type, const char *did, int64_t round, json_t **first)
 {
     int64_t count = 0;
@@ -80,6 +75,13 @@ static int64_t held_of(const struct member *m, const char *type, const char *did
             *first = held;
     }
     return count;
+}
+
+/* In the run, or about to be: a trainer that the next record takes in may be heard of before that record is. */
+static bool knows_signer(const struct member *m, const char *did)
+{
+    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did) ||
+           held_of(m, "enrolment", did, -1, NULL);
 }
 
 static void keep(struct member *m, const json_t *document)
@@ -191,39 +193,50 @@ static void take_statement(struct member *m, json_t *document)
         keep(m, document);
 }
 
+static bool is_statement(const char *type)
+{
+    return !strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote");
+}
+
+/* An envelope that was opened. */
+static void take_opened(struct member *m, json_t *envelope, const char *type, const char *cid, json_t *payload)
+{
+    json_t *document =
+        json_pack("{sssssOsOsI}", "type", type, "cid", cid, "payload", payload, "envelope", envelope, "at", (json_int_t)m->now);
+    if (is_statement(type))
+        take_statement(m, document);
+    else
+        take_item(m, document);
+    if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid))
+        keep(m, document);
+    json_decref(document);
+}
+
 void member_take(struct member *m, json_t *envelope)
 {
     char type[32], cid[CID_TEXT];
-    json_t *payload = m->signing.open(m->signing.context, envelope, type, NULL);
-    if (!payload)
-        return;
-    if (value_is(payload, "run", m->rules->run) && value_cid(payload, cid)) {
-        json_t *document = json_pack("{sssssOsOsI}", "type", type, "cid", cid, "payload", payload, "envelope", envelope, "at",
-                                     (json_int_t)m->now);
-        if (!strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote"))
-            take_statement(m, document);
-        else
-            take_item(m, document);
-        if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid))
-            keep(m, document);
-        json_decref(document);
-    }
+    json_t *payload = m->signing.open(m->signing.context, envelope, type, cid, NULL);
+    if (payload && value_is(payload, "run", m->rules->run))
+        take_opened(m, envelope, type, cid, payload);
     json_decref(payload);
 }
 
-/* A statement from outside: those of this key are looked at before they are taken in. */
+/* From outside: statements of this key are looked at before they are taken in. */
 static void take_outside(struct member *m, json_t *envelope)
 {
-    char type[32];
-    json_t *payload = m->signing.open(m->signing.context, envelope, type, NULL);
-    bool statement = !strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote");
+    char type[32], cid[CID_TEXT];
+    json_t *payload = m->signing.open(m->signing.context, envelope, type, cid, NULL);
     int64_t view = value_integer(payload, "view");
-    if (payload && statement && value_integer(payload, "round") == m->round && value_is(payload, "run", m->rules->run) &&
-        value_is(payload, "signer", m->did) && !member_statement(m, type, view, value_text(payload, "phase"), m->did) &&
-        forgot_own(m, m->did, view) && m->abstain < m->round)
+    if (!payload || !value_is(payload, "run", m->rules->run)) {
+        json_decref(payload);
+        return;
+    }
+    if (is_statement(type) && value_integer(payload, "round") == m->round && value_is(payload, "signer", m->did) &&
+        !member_statement(m, type, view, value_text(payload, "phase"), m->did) && forgot_own(m, m->did, view) &&
+        m->abstain < m->round)
         abstain_from_here(m);
-    else if (payload)
-        member_take(m, envelope);
+    else
+        take_opened(m, envelope, type, cid, payload);
     json_decref(payload);
 }
 

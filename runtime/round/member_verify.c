@@ -28,7 +28,7 @@ bool member_rule_verify(struct member *m)
     char key[32];
     json_object_set_new(final, "verified", json_true());
     snprintf(key, sizeof key, "final/%zu", m->verified++);
-    member_act(m, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", final));
+    member_act(m, ACTION_PERSIST, json_pack("{ssso}", "key", key, "value", json_copy(final)));
     return true;
 }
 

@@ -144,7 +144,7 @@ static void renew_enrolment(struct trainer *t)
     struct error err = { 0 };
     char type[32], cid[CID_TEXT];
     bool renewed = false;
-    json_t *payload = t->signing.open(t->signing.context, t->enrolment, type, &err), *fields = json_deep_copy(payload);
+    json_t *payload = t->signing.open(t->signing.context, t->enrolment, type, cid, &err), *fields = json_deep_copy(payload);
     while (fields && value_cid(fields, cid) && was_taken(t, cid)) {
         json_object_set_new(fields, "serial", json_integer((json_int_t)value_integer(fields, "serial") + 1));
         renewed = true;

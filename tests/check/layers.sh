@@ -3,7 +3,7 @@
 set -eu
 git ls-files 'native/*.[ch]' 'runtime/*.[ch]' | xargs grep -Hn '^#include "' | awk '
 BEGIN {
-    split("cli role worker script round ledger store net doc crypto", runtime)
+    split("cli simulation role worker script round ledger store net doc crypto", runtime)
     for (i in runtime) order["runtime/" runtime[i]] = 20 - i
     split("model text codec graph tensor kernel base numerics", native)
     for (i in native) order["native/" native[i]] = 9 - i

@@ -17,7 +17,7 @@ static json_t *fuzz_sign(void *context, const char *type, json_t *payload, struc
     return json_pack("{sssO}", "type", type, "payload", payload);
 }
 
-static json_t *fuzz_open(void *context, const json_t *envelope, char type[32], struct error *err)
+static json_t *fuzz_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
 {
     (void)context;
     (void)err;
@@ -25,7 +25,7 @@ static json_t *fuzz_open(void *context, const json_t *envelope, char type[32], s
     memset(type, 0, 32);
     memcpy(type, name, strnlen(name, 31));
     json_t *payload = json_object_get(envelope, "payload");
-    return json_is_object(payload) ? json_incref(payload) : NULL;
+    return json_is_object(payload) && value_cid(payload, cid) ? json_incref(payload) : NULL;
 }
 
 static json_t *fuzz_spec(void)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The simulator from many seeds, and binary32 functions over every argument.
 set -eu
-RONDO_SEEDS=2000 "$RONDO_BUILD/tests/simulation_test"
+"$RONDO_BUILD/rondo" simulate --seeds 2000
 if [ -x "$RONDO_BUILD/bench/functions" ]; then
     "$RONDO_BUILD/bench/functions" --full
 else

@@ -1,4 +1,4 @@
-#include "tests/simulation/simulator_parts.h"
+#include "runtime/simulation/simulation_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,15 +13,18 @@ json_t *sim_sign(void *context, const char *type, json_t *payload, struct error 
     char cid[CID_TEXT];
     (void)err;
     value_cid(payload, cid);
-    json_object_set(s->documents, cid, payload);
-    return json_pack("{sssO}", "type", type, "payload", payload);
+    json_t *envelope = json_pack("{sssOss}", "type", type, "payload", payload, "cid", cid);
+    if (strcmp(type, "vote") && strcmp(type, "proposal"))
+        json_object_set(s->documents, cid, envelope);
+    return envelope;
 }
 
-json_t *sim_open(void *context, const json_t *envelope, char type[32], struct error *err)
+json_t *sim_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
 {
     (void)context;
     (void)err;
     snprintf(type, 32, "%s", value_text(envelope, "type"));
+    snprintf(cid, CID_TEXT, "%s", value_text(envelope, "cid"));
     return json_incref(json_object_get(envelope, "payload"));
 }
 
@@ -34,10 +37,11 @@ static json_t *text_hash(const char *type, const json_t *value)
     return json_string(hex);
 }
 
-static json_t *honest_body(const json_t *context)
+/* What training gives: by the state it starts from, the seed and who does it. */
+static json_t *body_of(const json_t *context, const json_t *did)
 {
-    json_t *key = json_pack("{sOsOsO}", "seed", json_object_get(context, "seed"), "did", json_object_get(context, "did"), "state",
-                            json_object_get(context, "state"));
+    json_t *key =
+        json_pack("{sOsOsO}", "seed", json_object_get(context, "seed"), "did", did, "state", json_object_get(context, "state"));
     json_t *body = text_hash("sim/body", key);
     json_decref(key);
     return body;
@@ -72,17 +76,23 @@ json_t *sim_compute(const json_t *request, bool wrong)
 
 json_t *sim_training(struct sim *s, int node, const json_t *context)
 {
-    enum liar liar = s->nodes[node].liar ? s->set->liar : LIAR_NONE;
-    json_t *body = honest_body(context), *contribution;
-    if (liar == LIAR_BODY && value_integer(context, "round") >= 2) {
-        json_t *lie = text_hash("sim/lie", body);
+    enum fault lie = s->nodes[node].lie;
+    json_t *did = json_object_get(context, "did"), *other = NULL;
+    if (lie == LIE_COPY) /* that of the trainer before it */
+        other = json_string(s->nodes[node > s->set->syncers ? node - 1 : s->count - 1].did);
+    json_t *body = body_of(context, other ? other : did);
+    json_decref(other);
+    if ((lie == LIE_BODY || lie == LIE_MUTE) && value_integer(context, "round") >= 2) {
+        json_t *false_body = text_hash("sim/lie", body);
         json_decref(body);
-        body = lie;
+        body = false_body;
     }
-    contribution = json_pack("{soss}", "body", body, "start", value_text(context, "state"));
-    if (liar == LIAR_BROKEN)
+    if (lie == LIE_BODY || lie == LIE_COPY || lie == LIE_BROKEN || lie == LIE_WITHHOLD)
+        sim_lie(s, lie);
+    json_t *contribution = json_pack("{soss}", "body", body, "start", value_text(context, "state"));
+    if (lie == LIE_BROKEN)
         json_object_set_new(contribution, "broken", json_true());
-    if (liar == LIAR_WITHHELD)
+    if (lie == LIE_WITHHOLD)
         json_object_set_new(contribution, "withheld", json_true());
     return contribution;
 }
@@ -98,18 +108,21 @@ const char *sim_check(const json_t *document, const json_t *context)
 
 int64_t sim_replay(const struct sim *s, const json_t *body)
 {
-    const json_t *document = json_object_get(s->documents, value_text(body, "cid"));
-    json_t *honest = honest_body(json_object_get(body, "context"));
-    bool equal = value_is(document, "body", json_string_value(honest));
+    const json_t *envelope = json_object_get(s->documents, value_text(body, "cid")), *context = json_object_get(body, "context");
+    json_t *honest = body_of(context, json_object_get(context, "did"));
+    bool equal = value_is(json_object_get(envelope, "payload"), "body", json_string_value(honest));
     json_decref(honest);
     return equal ? -1 : 3;
 }
 
-/* The third leaf of a contribution that is not what its context gives is wrong; a trace of it is a hash, the evidence another. */
+/* ---- disputes: the third leaf of a false contribution is wrong; a trace of it is a hash, the evidence another ----------- */
+
 static bool is_honest(const struct sim *s, const json_t *body)
 {
-    json_t *honest = honest_body(json_object_get(body, "context"));
-    bool equal = value_is(json_object_get(s->documents, value_text(body, "contribution")), "body", json_string_value(honest));
+    const json_t *envelope = json_object_get(s->documents, value_text(body, "contribution"));
+    const json_t *context = json_object_get(body, "context");
+    json_t *honest = body_of(context, json_object_get(context, "did"));
+    bool equal = value_is(json_object_get(envelope, "payload"), "body", json_string_value(honest));
     json_decref(honest);
     return equal;
 }
@@ -121,23 +134,13 @@ const char *sim_judge(const struct sim *s, const json_t *body)
     return !is_honest(s, body) && value_integer(body, "index") == 3 ? "upheld" : "rejected";
 }
 
-json_t *sim_move(const struct sim *s, int node, const json_t *body)
+json_t *sim_move(struct sim *s, int node, const json_t *body)
 {
     if (value_is(body, "move", "pick") && is_honest(s, body))
         return json_null();
-    if (value_is(body, "move", "opening") && s->nodes[node].liar && s->set->seed % 2)
-        return NULL; /* says nothing */
+    if (value_is(body, "move", "opening") && s->nodes[node].lie == LIE_MUTE) {
+        sim_lie(s, LIE_MUTE);
+        return NULL;
+    }
     return text_hash("sim/move", json_object_get(body, "key"));
-}
-
-/* ---- the ledger: its blocks follow from their height ---- */
-
-json_t *sim_block_at(const struct sim *s, int64_t height)
-{
-    json_t *key = json_pack("[II]", (json_int_t)s->set->seed, (json_int_t)height);
-    char hex[HASH_TEXT];
-    json_array_set_new(key, 0, json_integer((json_int_t)(s->set->seed & 0xffffffffffff)));
-    value_hash(key, "sim/entropy", hex);
-    json_decref(key);
-    return json_pack("{sIssss}", "height", (json_int_t)height, "hash", hex, "entropy", hex);
 }

@@ -1,0 +1,344 @@
+#include "runtime/simulation/simulation_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/round/fold.h"
+#include "runtime/round/history.h"
+#include "runtime/round/value.h"
+
+const json_t *check_record(const struct sim *s, int64_t round)
+{
+    return round < 0 ? NULL : json_object_get(json_array_get(s->finals, (size_t)round), "record");
+}
+
+static bool is_honest(const struct sim *s, const char *did)
+{
+    int i = sim_find(s, did);
+    return i >= 0 && s->nodes[i].lie == FAULT_KINDS;
+}
+
+/* ---- what leaves a machine -------------------------------------------------------------------------------------------- */
+
+/* What a member lists is fixed when it first says so, and holds what it had taken in when its round closed. */
+static void check_received(struct sim *s, struct node *from, json_t *payload)
+{
+    json_t *items = json_object_get(payload, "items"), *envelope;
+    int64_t round = value_integer(payload, "round");
+    const char *cid;
+    char key[96];
+    snprintf(key, sizeof key, "%s/%lld", from->did, (long long)round);
+    const json_t *known = json_object_get(s->items_of, key);
+    if (known && !json_equal(known, items))
+        sim_fail(s, STATEMENT, "%s lists other items in another view of round %lld", from->did, (long long)round);
+    if (known)
+        return;
+    json_object_set(s->items_of, key, items);
+    if (round != from->closing_round || from->jumped == round || !from->closing)
+        return;
+    json_object_set(s->timely, key, from->closing);
+    json_object_foreach(from->closing, cid, envelope)
+    {
+        const json_t *said = json_object_get(envelope, "payload");
+        if (value_integer(said, "round") == round && is_honest(s, value_text(said, "signer")) &&
+            !value_is(value_find(items, "cid", cid), "code", "ok"))
+            sim_fail(s, CENSORED, "%s held the contribution of %s when it closed round %lld and does not list it", from->did,
+                     value_text(said, "signer"), (long long)round);
+    }
+}
+
+/* A statement that leaves its signer: what a crash kept from being sent was never said. */
+void check_statement(struct sim *s, struct node *from, const json_t *envelope)
+{
+    json_t *payload = json_object_get(envelope, "payload");
+    const char *type = value_text(envelope, "type"), *cid = value_text(envelope, "cid");
+    char key[256];
+    if (from->lie != FAULT_KINDS || !value_is(payload, "signer", from->did) || !strcmp(type, "challenge") ||
+        !strcmp(type, "equivocation") || !strcmp(type, "enrolment") || !strcmp(type, "pick") || !strcmp(type, "opening"))
+        return;
+    if (from->lost_disk && !value_integer(payload, "round"))
+        return; /* in round 0 an empty disk makes a new machine: docs/protocol.md */
+    snprintf(key, sizeof key, "%s/%s/%lld/%lld/%s", from->did, type, (long long)value_integer(payload, "round"),
+             (long long)value_integer(payload, "view"), value_text(payload, "phase"));
+    const json_t *known = json_object_get(s->signed_by, key);
+    if (known && strcmp(json_string_value(known), cid))
+        sim_fail(s, STATEMENT, "%s signed two statements: %s", from->did, key);
+    if (known)
+        return;
+    from->wiped = false;
+    json_object_set_new(s->signed_by, key, json_string(cid));
+    sim_tell(s, 1, from->did, "%s %s round %lld view %lld %.12s", type, value_text(payload, "phase"),
+             (long long)value_integer(payload, "round"), (long long)value_integer(payload, "view"),
+             value_text(payload, "record") + (strlen(value_text(payload, "record")) > 12 ? 50 : 0));
+    if (!strcmp(type, "received"))
+        check_received(s, from, payload);
+}
+
+/* ---- a decided round --------------------------------------------------------------------------------------------------- */
+
+static json_t *source_document(void *context, const char *cid)
+{
+    struct sim *s = context;
+    return json_incref(json_object_get(s->documents, cid));
+}
+
+static json_t *source_block(void *context, int64_t height)
+{
+    return chain_block(context, height);
+}
+
+static json_t *source_result(void *context, const json_t *request)
+{
+    struct sim *s = context;
+    char hex[HASH_TEXT];
+    fold_hash(request, hex);
+    json_t *known = json_object_get(s->results, hex);
+    return json_pack("{ssso}", "code", "ok", "result", known ? json_incref(known) : sim_compute(request, false));
+}
+
+static bool recomputes(struct sim *s, const json_t *previous, const json_t *final, struct error *err)
+{
+    struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
+    struct history_source source = { s, source_document, source_block, source_result };
+    return history_check_round(&s->rules, previous, final, &signing, &source, err);
+}
+
+static size_t accepted(const json_t *record)
+{
+    size_t i, count = 0;
+    json_t *item;
+    json_array_foreach(json_object_get(record, "contributions"), i, item) count += value_is(item, "code", "ok");
+    return count;
+}
+
+/* The rules of kinds, on their own. */
+static void check_kind(struct sim *s, const json_t *previous, const json_t *record)
+{
+    int64_t round = value_integer(record, "round");
+    const json_t *first =
+        json_object_get(s->documents, json_string_value(json_array_get(json_object_get(record, "received"), 0)));
+    int64_t view = value_integer(json_object_get(first, "payload"), "view"),
+            n = (int64_t)json_array_size(json_object_get(record, "committee"));
+    bool carried = !previous || json_equal(json_object_get(record, "outer"), json_object_get(previous, "outer"));
+    bool corrects = !previous || value_integer(previous, "correct") ||
+                    !json_equal(json_object_get(record, "convicted"), json_object_get(previous, "convicted"));
+    if (value_is(record, "kind", "train") && (int)accepted(record) < s->set->quorum)
+        sim_fail(s, STATE, "round %lld trains with fewer than the quorum", (long long)round);
+    if (value_is(record, "kind", "skip") && !carried && !corrects)
+        sim_fail(s, STATE, "round %lld is skipped and its state is another", (long long)round);
+    if (value_is(record, "reason", "forced") && view < n)
+        sim_fail(s, STATE, "round %lld is skipped without need in view %lld", (long long)round, (long long)view);
+    if (round && json_integer_value(json_object_get(s->prepared, value_text(json_array_get(s->finals, (size_t)round), "cid"))) >=
+                     value_integer(record, "next_height"))
+        sim_fail(s, FORK, "round %lld: the block of the next seed was known when the record was first voted for",
+                 (long long)round);
+}
+
+/* What all honest members whose documents the record lists had when they closed is accepted. */
+static void check_timely(struct sim *s, const json_t *record)
+{
+    json_t *all = NULL, *name, *envelope;
+    int64_t round = value_integer(record, "round");
+    const char *cid;
+    size_t i;
+    json_array_foreach(json_object_get(record, "received"), i, name)
+    {
+        const json_t *document = json_object_get(s->documents, json_string_value(name));
+        const char *did = value_text(json_object_get(document, "payload"), "signer");
+        char key[96];
+        void *next;
+        snprintf(key, sizeof key, "%s/%lld", did, (long long)round);
+        json_t *closing = json_object_get(s->timely, key);
+        if (!is_honest(s, did))
+            continue;
+        if (!all)
+            all = closing ? json_copy(closing) : json_object();
+        json_object_foreach_safe(all, next, cid, envelope)
+        {
+            if (!json_object_get(closing, cid))
+                json_object_del(all, cid);
+        }
+    }
+    json_object_foreach(all, cid, envelope)
+    {
+        const json_t *said = json_object_get(envelope, "payload");
+        if (value_integer(said, "round") == round && is_honest(s, value_text(said, "signer")) &&
+            !value_is(value_find(json_object_get(record, "contributions"), "cid", cid), "code", "ok"))
+            sim_fail(s, CENSORED, "round %lld leaves out the contribution of %s", (long long)round, value_text(said, "signer"));
+    }
+    json_decref(all);
+}
+
+static void count_record(struct sim *s, const json_t *record)
+{
+    struct simulation_result *result = s->result;
+    result->rounds++;
+    result->train += value_is(record, "kind", "train");
+    result->skip += value_is(record, "kind", "skip");
+    result->liar_convicted |= json_array_size(json_object_get(record, "convicted")) > 0;
+    if (value_is(value_find(json_object_get(record, "contributions"), "did", s->nodes[s->count - 1].did), "code", "ok"))
+        result->last_trainer_at = value_integer(record, "round");
+    snprintf(result->state, sizeof result->state, "%s", value_text(record, "state"));
+}
+
+static void check_first(struct sim *s, json_t *record, json_t *certificate)
+{
+    int64_t round = value_integer(record, "round");
+    const json_t *previous = check_record(s, round - 1);
+    struct error err = { 0 };
+    char cid[CID_TEXT];
+    size_t i;
+    json_t *item;
+    if (round != (int64_t)json_array_size(s->finals)) {
+        sim_fail(s, FORK, "round %lld is decided before round %zu", (long long)round, json_array_size(s->finals));
+        return;
+    }
+    value_cid(record, cid);
+    json_array_append_new(s->finals, json_pack("{sOsOss}", "record", record, "certificate", certificate, "cid", cid));
+    sim_tell(s, 1, "", "round %lld: %s %s", (long long)round, value_text(record, "kind"), value_text(record, "reason"));
+    if (!recomputes(s, previous, json_array_get(s->finals, (size_t)round), &err))
+        sim_fail(s, FORK, "%s: %s", err.place, err.message);
+    check_kind(s, previous, record);
+    check_timely(s, record);
+    json_array_foreach(json_object_get(record, "convicted"), i, item)
+    {
+        if (is_honest(s, value_text(item, "did")))
+            sim_fail(s, CONVICTED, "round %lld: %s is honest and convicted", (long long)round, value_text(item, "did"));
+    }
+    json_array_foreach(json_object_get(record, "settled"), i, item) check_payout(s, record, item);
+    count_record(s, record);
+    s->deadline = s->now >= s->set->faults_until ? s->now + simulation_bound(s->set, 0) : 0;
+}
+
+void check_final(struct sim *s, int node, json_t *record, json_t *certificate)
+{
+    int64_t round = value_integer(record, "round");
+    const json_t *known = check_record(s, round);
+    if (!known)
+        check_first(s, record, certificate);
+    else if (!json_equal(record, known))
+        sim_fail(s, FORK, "round %lld has two final records (%s)", (long long)round, s->nodes[node].did);
+}
+
+/* ---- time and restarts -------------------------------------------------------------------------------------------------- */
+
+static void tell_nodes(const struct sim *s, char *text, size_t room)
+{
+    size_t used = 0;
+    for (int i = 0; i < s->count && used < room; i++) {
+        const struct node *n = &s->nodes[i];
+        used += (size_t)snprintf(text + used, room - used, " %s %s %lld/%lld", n->did + 8,
+                                 n->member    ? member_phase(n->member)
+                                 : n->trainer ? trainer_phase(n->trainer)
+                                              : "down",
+                                 (long long)sim_round(n), (long long)(n->member ? member_view(n->member) : -1));
+    }
+}
+
+void check_deadline(struct sim *s)
+{
+    char text[400] = "";
+    int64_t view = 0;
+    if (s->now < s->set->faults_until)
+        return;
+    for (int i = 0; i < s->set->syncers && !s->deadline; i++) {
+        const struct node *n = &s->nodes[i];
+        if (n->lie == FAULT_KINDS && n->member && member_view(n->member) > view)
+            view = member_view(n->member);
+    }
+    if (!s->deadline)
+        s->deadline = s->now + simulation_bound(s->set, view);
+    if (s->now <= s->deadline)
+        return;
+    tell_nodes(s, text, sizeof text);
+    sim_fail(s, ENDS, "round %zu is not over:%s", json_array_size(s->finals), text);
+}
+
+void check_restart(struct sim *s, int node)
+{
+    const struct node *n = &s->nodes[node];
+    const json_t *finals = n->member ? member_finals(n->member) : trainer_finals(n->trainer);
+    size_t i;
+    json_t *final;
+    json_array_foreach((json_t *)finals, i, final)
+    {
+        const json_t *known = check_record(s, (int64_t)i);
+        if (known && n->lie == FAULT_KINDS && !json_equal(json_object_get(final, "record"), known))
+            sim_fail(s, RESTART, "%s comes back with another record of round %zu", n->did, i);
+    }
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------------- */
+
+/* Whether what `did` gave to round `of` stands in the last state: convictions reach back over rounds open at the time. */
+static bool stands(const struct sim *s, const json_t *last, const char *did, int64_t of)
+{
+    const json_t *entry = value_find(json_object_get(last, "convicted"), "did", did), *before;
+    size_t i;
+    json_t *open;
+    if (!entry || value_integer(entry, "round") > of)
+        return true;
+    if (of >= value_integer(entry, "record"))
+        return false;
+    before = check_record(s, value_integer(entry, "record") - 1);
+    json_array_foreach(json_object_get(before, "unsettled"), i, open)
+    {
+        if (value_integer(open, "round") == of)
+            return false;
+    }
+    return true;
+}
+
+static json_t *kept_of(const struct sim *s, const json_t *record, const json_t *last)
+{
+    json_t *kept = json_array(), *item;
+    size_t i;
+    json_array_foreach(json_object_get(record, "contributions"), i, item)
+    {
+        if (value_is(item, "code", "ok") && stands(s, last, value_text(item, "did"), value_integer(record, "round")))
+            json_array_append_new(kept, json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did",
+                                                  json_object_get(item, "did"), "weight", json_object_get(item, "weight")));
+    }
+    return kept;
+}
+
+/* Folds again, plainly, what was kept. */
+static void check_state(struct sim *s)
+{
+    size_t rounds = json_array_size(s->finals);
+    const json_t *last = check_record(s, (int64_t)rounds - 1);
+    json_t *outer = json_string("genesis-outer");
+    for (size_t r = 1; r < rounds; r++) {
+        const json_t *record = check_record(s, (int64_t)r);
+        json_t *kept = kept_of(s, record, last);
+        if (value_is(record, "kind", "train") && (int)json_array_size(kept) >= s->set->quorum) {
+            json_t *next = sim_fold_step(outer, json_object_get(record, "round"), kept);
+            json_decref(outer);
+            outer = next;
+        }
+        json_decref(kept);
+    }
+    if (strcmp(json_string_value(outer), value_text(last, "outer")))
+        sim_fail(s, STATE, "the last state is not the fold of what was kept");
+    json_decref(outer);
+}
+
+void check_end(struct sim *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        const struct node *n = &s->nodes[i];
+        const json_t *finals = n->member ? member_finals(n->member) : n->trainer ? trainer_finals(n->trainer) : NULL;
+        if (n->lie == FAULT_KINDS && json_array_size(finals) != json_array_size(s->finals))
+            sim_fail(s, RESTART, "%s ends with %zu of %zu records", n->did, json_array_size(finals), json_array_size(s->finals));
+    }
+    if (!s->set->rollback)
+        check_state(s);
+    chain_end(s);
+    /* A record that was changed afterwards does not pass. */
+    int64_t at = sim_below(s, (int64_t)json_array_size(s->finals));
+    json_t *changed = json_deep_copy(json_array_get(s->finals, (size_t)at));
+    json_object_set_new(json_object_get(changed, "record"), "state", json_string("another"));
+    if (recomputes(s, check_record(s, at - 1), changed, NULL))
+        sim_fail(s, FORK, "a changed record of round %lld passes", (long long)at);
+    json_decref(changed);
+}

@@ -1,0 +1,219 @@
+#include "runtime/simulation/simulation_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/base/buffer.h"
+
+static const char *const fault_names[FAULT_KINDS] = {
+    [FAULT_LOSS] = "loss",       [FAULT_DELAY] = "delay",   [FAULT_REORDER] = "reorder",
+    [FAULT_REPEAT] = "repeat",   [FAULT_HIDE] = "hide",     [FAULT_PARTITION] = "partition",
+    [FAULT_CRASH] = "crash",     [FAULT_TORN] = "torn",     [FAULT_FSYNC] = "fsync",
+    [FAULT_FULL] = "full",       [FAULT_ROT] = "rot",       [FAULT_SKEW] = "skew",
+    [FAULT_JUMP] = "jump",       [FAULT_OUTAGE] = "outage", [FAULT_REORG] = "reorg",
+    [FAULT_LATE] = "late",       [FAULT_ABSENT] = "absent", [LIE_EQUIVOCATE] = "equivocate",
+    [LIE_SILENT] = "silent",     [LIE_EARLY] = "early",     [LIE_LATE] = "late-votes",
+    [LIE_ITEMS] = "items",       [LIE_PROPOSE] = "propose", [LIE_ROOTS] = "roots",
+    [LIE_CENSOR] = "censor",     [LIE_FORGE] = "forge",     [LIE_REPLAY] = "replay",
+    [LIE_RUBBISH] = "rubbish",   [LIE_SLOW] = "slow",       [LIE_HEADS] = "heads",
+    [LIE_ACCUSE] = "accuse",     [LIE_BODY] = "body",       [LIE_MUTE] = "mute",
+    [LIE_COPY] = "copy",         [LIE_TWICE] = "twice",     [LIE_BROKEN] = "broken",
+    [LIE_WITHHOLD] = "withhold", [LIE_MANY] = "many",
+};
+
+const char *fault_name(enum fault fault)
+{
+    return fault_names[fault];
+}
+
+enum fault fault_named(const char *name, size_t size)
+{
+    enum fault f = 0;
+    while (f < FAULT_KINDS && (strlen(fault_names[f]) != size || strncmp(fault_names[f], name, size)))
+        f++;
+    return f;
+}
+
+const char *invariant_name(enum invariant invariant)
+{
+    static const char *const names[INVARIANTS] = { "holds",     "fork",  "statement", "money",  "censored",
+                                                   "convicted", "state", "ends",      "restart" };
+    return names[invariant];
+}
+
+/* From the seed's block on: the block, training, checks, then 2n + 1 views from the highest anyone is in, and what a machine needs to
+ * come back and catch up. */
+int64_t simulation_bound(const struct simulation *set, int64_t view)
+{
+    int64_t ms = (SEED_LEAD + FINALITY) * BLOCK_MS + ROUND_MS + 3 * VIEW_MS + 30000;
+    for (int64_t v = view; v <= view + 2 * set->syncers; v++)
+        ms += (int64_t)VIEW_MS << (v < 6 ? v : 6);
+    return ms * 5 / 4; /* clocks that run slow by 20 % */
+}
+
+struct simulation simulation_calm(uint64_t seed)
+{
+    return (struct simulation){ .seed = seed,
+                                .trainers = 4,
+                                .syncers = 4,
+                                .threshold = 3,
+                                .rounds = 4,
+                                .quorum = 2,
+                                .spot_check = "1",
+                                .keep_end = UINT64_MAX };
+}
+
+static uint64_t some_of(struct sim *dice, uint64_t mask, int one_in)
+{
+    uint64_t some = 0;
+    for (int f = 0; f < FAULT_KINDS; f++)
+        if (mask >> f & 1 && !sim_below(dice, one_in))
+            some |= UINT64_C(1) << f;
+    return some;
+}
+
+struct simulation simulation_from_seed(uint64_t seed)
+{
+    struct sim dice = { .random = seed * 977 + 5 };
+    static const int committees[][2] = { { 4, 3 }, { 4, 3 }, { 3, 2 }, { 1, 1 }, { 7, 5 } };
+    static const int rates[LIE_FIRST] = {
+        [FAULT_LOSS] = 400,     [FAULT_DELAY] = 500, [FAULT_REORDER] = 500, [FAULT_REPEAT] = 100, [FAULT_HIDE] = 950,
+        [FAULT_PARTITION] = 60, [FAULT_CRASH] = 6,   [FAULT_TORN] = 60,     [FAULT_FSYNC] = 60,   [FAULT_FULL] = 30,
+        [FAULT_ROT] = 60,       [FAULT_SKEW] = 700,  [FAULT_JUMP] = 60,     [FAULT_OUTAGE] = 60,  [FAULT_REORG] = 200,
+        [FAULT_LATE] = 200,     [FAULT_ABSENT] = 300
+    };
+    int size = (int)sim_below(&dice, 16);
+    size = size < 12 ? 0 : size - 11;
+    struct simulation set = { .seed = seed, .syncers = committees[size][0], .threshold = committees[size][1] };
+    set.keep_end = UINT64_MAX;
+    set.trainers = 3 + (int)sim_below(&dice, 3);
+    set.quorum = 2;
+    set.rounds = 2 + (int)sim_below(&dice, 4);
+    set.lying_syncers = (int)sim_below(&dice, (set.syncers - 1) / 3 + 1);
+    set.lying_trainers = (int)sim_below(&dice, set.trainers - set.quorum + 1);
+    set.faults = ((UINT64_C(1) << FAULT_KINDS) - 1) >> LIE_FIRST << LIE_FIRST;
+    set.spot_check = sim_below(&dice, 2) ? "1" : "0.3";
+    if (sim_below(&dice, 5)) {
+        set.faults_until = 5000 + sim_below(&dice, 25000);
+        set.faults |= some_of(&dice, (UINT64_C(1) << LIE_FIRST) - 1, 2);
+        for (int f = 0; f < LIE_FIRST; f++)
+            set.rate[f] = 1 + (int)sim_below(&dice, rates[f]);
+    }
+    set.late_trainers = sim_below(&dice, 6) == 0;
+    set.rollback = sim_below(&dice, 6) == 0;
+    return set;
+}
+
+/* ---- shrinking ------------------------------------------------------------------------------------------------------------ */
+
+struct shrinking {
+    struct simulation best;
+    enum invariant broken;
+    int left, used;
+};
+
+static bool still_breaks(struct shrinking *k, const struct simulation *candidate)
+{
+    struct simulation quiet = *candidate;
+    struct simulation_result result;
+    if (k->left <= 0)
+        return false;
+    k->left--;
+    k->used++;
+    quiet.trace = 0;
+    simulation_run(&quiet, &result);
+    if (result.broken != k->broken)
+        return false;
+    k->best = *candidate;
+    return true;
+}
+
+static bool fewer(struct shrinking *k, int *field, int least)
+{
+    bool any = false;
+    size_t at = (size_t)((char *)field - (char *)&k->best);
+    while (*field > least) {
+        struct simulation candidate = k->best;
+        --*(int *)((char *)&candidate + at);
+        if (!still_breaks(k, &candidate))
+            break;
+        any = true;
+    }
+    return any;
+}
+
+static void fewer_kinds(struct shrinking *k)
+{
+    for (int f = 0; f < FAULT_KINDS; f++) {
+        struct simulation candidate = k->best;
+        candidate.faults &= ~(UINT64_C(1) << f);
+        if (candidate.faults != k->best.faults)
+            still_breaks(k, &candidate);
+    }
+}
+
+/* Halves what is left of the numbered faults, from either end. */
+static void fewer_faults(struct shrinking *k)
+{
+    struct simulation_result result;
+    struct simulation quiet = k->best;
+    quiet.trace = 0;
+    simulation_run(&quiet, &result);
+    if (k->best.keep_end > result.injected)
+        k->best.keep_end = result.injected;
+    for (uint64_t step = (k->best.keep_end - k->best.keep_first + 1) / 2; step > 0; step /= 2) {
+        struct simulation candidate = k->best;
+        candidate.keep_end -= step;
+        if (candidate.keep_end >= candidate.keep_first && candidate.keep_end < k->best.keep_end)
+            still_breaks(k, &candidate);
+        candidate = k->best;
+        candidate.keep_first += step;
+        if (candidate.keep_first <= candidate.keep_end)
+            still_breaks(k, &candidate);
+    }
+}
+
+int simulation_shrink(struct simulation *set, int runs)
+{
+    struct simulation_result result;
+    struct shrinking k = { .best = *set, .left = runs };
+    struct simulation quiet = *set;
+    quiet.trace = 0;
+    simulation_run(&quiet, &result);
+    k.broken = result.broken;
+    if (!k.broken)
+        return 0;
+    fewer_kinds(&k);
+    fewer(&k, &k.best.lying_trainers, 0);
+    fewer(&k, &k.best.lying_syncers, 0);
+    fewer(&k, &k.best.rounds, 1);
+    fewer(&k, &k.best.trainers, k.best.quorum + k.best.lying_trainers);
+    fewer_faults(&k);
+    k.best.trace = set->trace;
+    *set = k.best;
+    return k.used;
+}
+
+char *simulation_command(const struct simulation *set)
+{
+    struct buffer text = { 0 };
+    buffer_printf(
+        &text,
+        "rondo simulate --seed %llu --trainers %d --syncers %d --rounds %d --lying-trainers %d --lying-syncers %d --faults ",
+        (unsigned long long)set->seed, set->trainers, set->syncers, set->rounds, set->lying_trainers, set->lying_syncers);
+    bool any = false;
+    for (int f = 0; f < FAULT_KINDS; f++) {
+        if (set->faults >> f & 1) {
+            buffer_printf(&text, "%s%s", any ? "," : "", fault_names[f]);
+            any = true;
+        }
+    }
+    if (!any)
+        buffer_add_text(&text, "none");
+    if (set->keep_first || set->keep_end != UINT64_MAX)
+        buffer_printf(&text, " --keep %llu-%llu", (unsigned long long)set->keep_first, (unsigned long long)set->keep_end);
+    char *command = strdup(buffer_text(&text));
+    buffer_free(&text);
+    return command;
+}

@@ -1,0 +1,293 @@
+#include "runtime/simulation/simulation_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/round/value.h"
+
+/* ---- the own clock --------------------------------------------------------------------------------------------------- */
+
+int64_t sim_clock(const struct sim *s, const struct node *n)
+{
+    return s->now * n->rate / 1000 + n->offset;
+}
+
+void sim_timer(struct sim *s, int i)
+{
+    struct node *n = &s->nodes[i];
+    int64_t at = ((n->timer_local - n->offset) * 1000 + n->rate - 1) / n->rate;
+    n->timer = at > s->now ? at : s->now + 1;
+    sim_push(s, (struct queued){ .at = n->timer, .what = WHAT_TIMER, .node = i, .life = n->life });
+}
+
+int64_t sim_round(const struct node *n)
+{
+    return n->member ? member_round(n->member) : n->trainer ? trainer_round(n->trainer) : -1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static json_t *disk_finals(const struct node *n)
+{
+    json_t *finals = json_array(), *value;
+    char key[32];
+    for (int r = 0;; r++) {
+        snprintf(key, sizeof key, "final/%d", r);
+        if (!(value = json_object_get(n->disk, key)))
+            return finals;
+        json_array_append(finals, value);
+    }
+}
+
+/* What lies in the store and may matter for the open round is handed to a member that has just started. */
+static void take_up(struct sim *s, int i)
+{
+    struct node *n = &s->nodes[i];
+    json_t *documents = json_array(), *envelope;
+    const char *cid;
+    json_object_foreach(n->documents, cid, envelope)
+    {
+        const json_t *payload = json_object_get(envelope, "payload");
+        if (!value_is(envelope, "type", "received") && value_integer(payload, "round") + 2 >= member_round(n->member))
+            json_array_append(documents, envelope);
+    }
+    if (json_array_size(documents))
+        sim_later(s, i, 2, EVENT_MESSAGE, json_pack("{sO}", "documents", documents));
+    json_decref(documents);
+}
+
+static bool machine_new(struct sim *s, struct node *n, struct error *err)
+{
+    struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
+    json_t *finals = disk_finals(n), *durable = json_object_get(n->disk, "round");
+    if (n->syncer) {
+        struct member_start start = { .rules = &s->rules,
+                                      .did = n->did,
+                                      .signing = signing,
+                                      .enrolment = n->enrolment,
+                                      .durable = durable,
+                                      .finals = finals,
+                                      .fresh = !durable };
+        n->member = member_new(&start, err);
+    } else {
+        struct trainer_start start = {
+            .rules = &s->rules, .did = n->did, .signing = signing, .enrolment = n->enrolment, .durable = durable, .finals = finals
+        };
+        n->trainer = trainer_new(&start, err);
+    }
+    json_decref(finals);
+    return n->member || n->trainer;
+}
+
+void sim_start(struct sim *s, int i)
+{
+    struct node *n = &s->nodes[i];
+    struct error err = { 0 };
+    int64_t time;
+    n->cancelled = -1;
+    n->timer = 0;
+    n->heard = json_object();
+    n->wiped |= n->syncer && !json_object_get(n->disk, "round");
+    n->alive = machine_new(s, n, &err);
+    if (!n->alive) {
+        sim_fail(s, RESTART, "%s cannot restart: %s", n->did, err.message);
+        return;
+    }
+    check_restart(s, i);
+    if (n->syncer)
+        take_up(s, i);
+    n->head = chain_final(s->chain);
+    sim_later(s, i, 1, EVENT_HEAD, json_pack("{sIsI}", "height", (json_int_t)n->head, "time", (json_int_t)(s->now / 1000)));
+    if (chain_funded(s->chain, &time))
+        sim_later(s, i, 1 + sim_below(s, 100), EVENT_FUNDED, json_pack("{sI}", "time", (json_int_t)time));
+}
+
+void sim_stop(struct sim *s, int i, bool wipe)
+{
+    struct node *n = &s->nodes[i];
+    if (wipe) {
+        n->lost_disk = true;
+        json_object_clear(n->disk);
+        json_object_clear(n->documents);
+        json_object_clear(n->enrolled);
+    }
+    member_free(n->member);
+    trainer_free(n->trainer);
+    n->member = NULL;
+    n->trainer = NULL;
+    n->alive = false;
+    n->life++;
+    json_decref(n->heard);
+    json_decref(n->closing);
+    n->heard = n->closing = NULL;
+    sim_push(s, (struct queued){
+                    .at = s->now + 100 + (wipe ? 0 : sim_below(s, 5000)), .what = WHAT_START, .node = i, .life = n->life });
+}
+
+/* ---- actions --------------------------------------------------------------------------------------------------------- */
+
+/* The machine goes on changing the lists it holds, not what stands in them. */
+static void write_disk(struct node *n, const json_t *body)
+{
+    json_t *value = json_copy(json_object_get(body, "value")), *part;
+    const char *name;
+    json_object_foreach(value, name, part) json_object_set_new(value, name, json_copy(part));
+    json_object_set_new(n->disk, value_text(body, "key"), value);
+}
+
+/* False: the machine stops. Who writes in vain must not go on. */
+static bool persist(struct sim *s, int i, const json_t *body)
+{
+    struct node *n = &s->nodes[i];
+    const char *prepared =
+        value_text(json_object_get(json_object_get(json_object_get(body, "value"), "own"), "prepare"), "record");
+    if (*prepared && n->lie == FAULT_KINDS && !json_object_get(s->prepared, prepared))
+        json_object_set_new(s->prepared, prepared, json_integer(n->head));
+    bool full = s->now < n->full_until, stops = full || sim_fault(s, FAULT_FSYNC, i) || sim_fault(s, FAULT_TORN, i);
+    if (!full && (!stops || sim_below(s, 2))) /* what failed may have got there all the same */
+        write_disk(n, body);
+    return !stops;
+}
+
+static void compute(struct sim *s, int i, const json_t *body)
+{
+    struct node *n = &s->nodes[i];
+    const json_t *request = json_object_get(body, "request");
+    const char *hash = value_text(body, "hash");
+    bool fold = value_is(request, "kind", "fold"), wrong = fold && n->lie == LIE_ROOTS;
+    json_t *result = json_object_get(s->results, hash);
+    if (!result)
+        json_object_set_new(s->results, hash, result = sim_compute(request, false));
+    if (wrong)
+        sim_lie(s, LIE_ROOTS);
+    sim_later(s, i, fold && sim_fault(s, FAULT_LATE, i) ? 5 + sim_below(s, 20000) : 5 + sim_below(s, 100), EVENT_COMPUTED,
+              json_pack("{sssssosO}", "hash", hash, "code", "ok", "result",
+                        wrong ? sim_compute(request, true) : json_incref(result), "round", json_object_get(body, "round")));
+}
+
+static bool answers_training(struct sim *s, int i, int64_t round)
+{
+    if (s->set->late_trainers && round == 2 && i - s->set->syncers >= s->set->quorum - 1)
+        return false;
+    if (s->set->absent_trainer && round >= 2 && round <= 4 && i == s->count - 1)
+        return false;
+    return i - s->set->syncers < s->set->quorum + s->set->lying_trainers || !sim_fault(s, FAULT_ABSENT, i);
+}
+
+/* What a member had taken in when it closed its round must be listed, and then stand in the record. */
+static void closes(struct node *n, const json_t *body)
+{
+    if (!n->syncer || !value_is(body, "phase", "collecting") || value_integer(body, "round") == n->closing_round)
+        return;
+    json_decref(n->closing);
+    n->closing = json_copy(n->heard);
+    n->closing_round = value_integer(body, "round");
+}
+
+static bool perform(struct sim *s, int i, const struct action *action)
+{
+    struct node *n = &s->nodes[i];
+    json_t *body = action->body, *made;
+    switch (action->kind) {
+    case ACTION_PERSIST:
+        return persist(s, i, body);
+    case ACTION_SEND:
+        network_send(s, i, body);
+        break;
+    case ACTION_TIMER:
+        n->timer_local = value_integer(body, "at");
+        sim_timer(s, i);
+        break;
+    case ACTION_AWAIT_BLOCK:
+        json_array_append_new(
+            s->waiting, json_pack("{sisisI}", "node", i, "life", n->life, "height", (json_int_t)value_integer(body, "height")));
+        break;
+    case ACTION_CHECK:
+        sim_later(s, i, 5 + sim_below(s, 50), EVENT_CHECKED,
+                  json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code",
+                            sim_check(json_object_get(body, "document"), json_object_get(body, "context"))));
+        break;
+    case ACTION_REPLAY:
+        sim_later(s, i, 200 + sim_below(s, 800), EVENT_REPLAYED,
+                  json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
+        break;
+    case ACTION_JUDGE:
+        sim_later(s, i, 50 + sim_below(s, 300), EVENT_CHECKED,
+                  json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code", sim_judge(s, body)));
+        break;
+    case ACTION_MOVE:
+        if ((made = sim_move(s, i, body)))
+            sim_later(s, i, 200 + sim_below(s, 800), EVENT_MOVED,
+                      json_pack("{sOso}", "key", json_object_get(body, "key"), "object", made));
+        break;
+    case ACTION_COMPUTE:
+        compute(s, i, body);
+        break;
+    case ACTION_CANCEL:
+        n->cancelled = value_integer(body, "round");
+        break;
+    case ACTION_TRAIN:
+        if (answers_training(s, i, value_integer(body, "round")))
+            sim_later(s, i, 300 + sim_below(s, 900), EVENT_TRAINED,
+                      json_pack("{sOso}", "round", json_object_get(body, "round"), "contribution",
+                                sim_training(s, i, json_object_get(body, "context"))));
+        break;
+    case ACTION_FETCH:
+        network_fetch(s, i, body);
+        break;
+    case ACTION_FINAL:
+        if (n->lie == FAULT_KINDS)
+            check_final(s, i, json_object_get(body, "record"), json_object_get(body, "certificate"));
+        break;
+    case ACTION_HALT:
+        if (n->lie == FAULT_KINDS)
+            sim_fail(s, FORK, "%s halted: %s, %s", n->did, value_text(body, "code"), value_text(body, "message"));
+        break;
+    case ACTION_RELEASE:
+        chain_release(s, i, body);
+        break;
+    case ACTION_STATE:
+        closes(n, body);
+        break;
+    case ACTION_DONE:
+        break;
+    }
+    return true;
+}
+
+static void tell_action(struct sim *s, const struct node *n, const struct action *action)
+{
+    char *text = json_dumps(action->body, JSON_COMPACT);
+    sim_tell(s, 2, n->did, "%s %.400s", action_name(action->kind), text ? text : "null");
+    free(text);
+}
+
+void sim_step(struct sim *s, int i, enum event_kind kind, json_t *body)
+{
+    struct node *n = &s->nodes[i];
+    struct event event = { .kind = kind, .now = sim_clock(s, n), .body = body };
+    struct actions actions = { 0 };
+    if (kind == EVENT_MESSAGE)
+        network_store(n, body);
+    if (n->syncer)
+        member_step(n->member, &event, &actions);
+    else
+        trainer_step(n->trainer, &event, &actions);
+    /* A crash falls between any two actions. */
+    size_t until = actions.count;
+    bool stops = sim_fault(s, FAULT_CRASH, i);
+    if (stops)
+        until = (size_t)sim_below(s, (int64_t)actions.count + 1);
+    for (size_t k = 0; k < until && !s->result->broken; k++) {
+        if (s->set->trace >= 2 && actions.list[k].kind != ACTION_TIMER)
+            tell_action(s, n, &actions.list[k]);
+        if (!perform(s, i, &actions.list[k])) {
+            stops = true;
+            break;
+        }
+    }
+    actions_free(&actions);
+    if (stops)
+        sim_stop(s, i, false);
+}
