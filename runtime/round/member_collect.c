@@ -169,6 +169,20 @@ static size_t count_assigned(const struct member *m)
     return count;
 }
 
+/* Contributions of this round that were found right. */
+static size_t count_good(const struct member *m)
+{
+    const char *cid;
+    json_t *document;
+    size_t count = 0;
+    json_object_foreach(m->documents, cid, document)
+    {
+        count += value_is(document, "type", "contribution") && value_is(m->codes, cid, "ok") &&
+                 value_integer(json_object_get(document, "payload"), "round") == m->round;
+    }
+    return count;
+}
+
 static bool passed(struct member *m, int64_t at)
 {
     member_wake(m, at);
@@ -188,9 +202,9 @@ static bool may_close(struct member *m)
     }
     if (!is_train_round(m)) /* a round without training is short, but whoever has a move to make needs the time of one */
         return passed(m, m->started + rules->close_ms) && (!member_awaits_moves(m) || passed(m, m->started + rules->round_ms));
-    size_t held = count_held(m, "contribution", "");
     int64_t grace = value_integer(m->previous, "grace_ms");
-    return held >= count_assigned(m) || (held >= (size_t)rules->trainers_quorum && passed(m, m->started + grace)) ||
+    return count_held(m, "contribution", "") >= count_assigned(m) ||
+           (count_good(m) >= (size_t)rules->trainers_quorum && passed(m, m->started + grace)) ||
            passed(m, m->started + rules->round_ms);
 }
 
