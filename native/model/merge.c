@@ -10,6 +10,7 @@
 #include "native/model/adapter_add.h"
 #include "native/model/config.h"
 #include "native/model/convert.h"
+#include "native/model/folder.h"
 #include "native/model/gguf.h"
 #include "native/model/safetensors.h"
 #include "native/model/source.h"
@@ -69,22 +70,6 @@ static bool store(enum tensor_type type, const struct tensor *shape, const float
 
 /* Folders ---------------------------------------------------------------------------------------------------------------- */
 
-static bool copy_beside(const char *base, const char *out, struct error *err)
-{
-    static const char *const names[] = { "config.json",           "generation_config.json",  "tokenizer.json",
-                                         "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja" };
-    char from[PATH_MAX], to[PATH_MAX];
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (snprintf(from, sizeof from, "%s/%s", base, names[i]) >= PATH_MAX ||
-            snprintf(to, sizeof to, "%s/%s", out, names[i]) >= PATH_MAX)
-            return error_set(err, ERROR_LIMIT, NULL, "path is too long");
-        if (file_exists(from) && !file_copy(from, to, err))
-            return false;
-    }
-    return true;
-}
-
 /* Of a model with other inputs the language part alone is written: so is its configuration. */
 static bool write_part_config(const struct merge *m, const char *out, struct error *err)
 {
@@ -122,7 +107,7 @@ static bool write_folder(struct merge *m, const char *base, const char *out, str
     if (ok && snprintf(path, sizeof path, "%s/model.safetensors", out) >= PATH_MAX)
         ok = error_set(err, ERROR_LIMIT, NULL, "path is too long");
     ok = ok && all_used(m, err) && file_make_folder(out, err) && safetensors_write(path, tensors, count, metadata, err) &&
-         copy_beside(base, out, err) && write_part_config(m, out, err);
+         folder_copy_beside(base, out, NULL, err) && write_part_config(m, out, err);
     for (size_t i = 0; tensors && i < count; i++)
         tensor_free(&tensors[i]);
     free(tensors);

@@ -12,7 +12,8 @@ static const struct {
     const char *name;
     enum tensor_type type;
 } dtypes[] = {
-    { "F64", TENSOR_F64 }, { "F32", TENSOR_F32 }, { "F16", TENSOR_F16 }, { "BF16", TENSOR_BF16 }, { "I32", TENSOR_I32 },
+    { "F64", TENSOR_F64 },   { "F32", TENSOR_F32 }, { "F16", TENSOR_F16 },
+    { "BF16", TENSOR_BF16 }, { "I32", TENSOR_I32 }, { "U8", TENSOR_U8 },
 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -34,7 +35,7 @@ static bool read_dtype(const json_t *entry, enum tensor_type *type, struct error
             *type = dtypes[i].type;
             return true;
         }
-    return error_set(err, ERROR_UNSUPPORTED, "F64, F32, F16, BF16 and I32 are read", "dtype %.20s", name);
+    return error_set(err, ERROR_UNSUPPORTED, "F64, F32, F16, BF16, I32 and U8 are read", "dtype %.20s", name);
 }
 
 static bool read_number(const json_t *value, uint64_t *number, struct error *err)

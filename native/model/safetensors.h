@@ -3,7 +3,7 @@
  *     u64 N | N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, ..., "__metadata__": {}} | data
  *
  * Read: the tensors tile the data exactly, without hole or overlap; sizes follow from dtype and shape; every name is given once.
- * The dtypes are F64 F32 F16 BF16 I32; any other is refused by name.
+ * The dtypes are F64 F32 F16 BF16 I32 U8; any other is refused by name.
  */
 #ifndef RONDO_MODEL_SAFETENSORS_H
 #define RONDO_MODEL_SAFETENSORS_H
@@ -35,7 +35,7 @@ bool safetensors_open(struct safetensors *file, const char *path, struct error *
 bool safetensors_of(struct safetensors *file, const void *bytes, size_t size, struct error *err);
 void safetensors_close(struct safetensors *file);
 
-/* Writes tensors of type f32, f16, bf16, f64 or i32, named, in any order, atomically (native/base/file.h). In the file they stand by
+/* Writes tensors of type f32, f16, bf16, f64, i32 or u8, named, in any order, atomically (native/base/file.h). In the file they stand by
  * falling size of their type, then by name; `metadata` (borrowed, may be NULL) becomes __metadata__. Equal tensors give equal bytes.
  * Errors: type, missing (a name), duplicate, io. */
 bool safetensors_write(const char *path, const struct tensor *tensors, size_t count, const json_t *metadata, struct error *err);

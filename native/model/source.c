@@ -10,6 +10,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "native/base/nearest.h"
+#include "native/model/bitsandbytes.h"
 #include "native/model/config.h"
 #include "native/model/convert.h"
 #include "native/model/gguf.h"
@@ -29,6 +30,7 @@ enum {
 struct entry {
     struct tensor view;
     struct config_form form;
+    const struct bitsandbytes *packed; /* in 4 bits: its parts; then the view has no data. NULL */
 };
 
 struct model_source {
@@ -41,6 +43,7 @@ struct model_source {
     size_t entry_count;
     struct tensor *stacks; /* tensors of experts as one, without data: "a.experts.*.b" of a.experts.0.b, a.experts.1.b, ... */
     size_t stack_count;
+    struct bitsandbytes_set quantised;
     json_t *config, *variables, *generation; /* generation: NULL without a file */
     bool head_missing;
     char *chat_template;
@@ -103,6 +106,12 @@ static bool same_kind(const struct tensor *a, const struct tensor *b)
     return a->type == b->type && a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
 }
 
+/* Bytes of `t` as `type`, which is its own unless it is packed. */
+static size_t stored_size(const struct tensor *t, enum tensor_type type)
+{
+    return type == t->type ? t->size : tensor_block_place(type, tensor_values(t));
+}
+
 /* The stack that begins with `first`, if that is an expert of number 0 with at most seven axes. */
 static bool add_stack(struct model_source *model, const struct tensor *first, struct error *err)
 {
@@ -113,7 +122,10 @@ static bool add_stack(struct model_source *model, const struct tensor *first, st
 
     if (!at || first->rank + 1 > sizeof first->dims / sizeof *first->dims)
         return true;
-    *stack = (struct tensor){ .type = first->type, .rank = first->rank + 1, .name = strdup(first->name) };
+    /* groups of scales run through one expert: of several the scales stand as they are */
+    *stack = (struct tensor){ .type = first->type == TENSOR_NF4_DQ ? TENSOR_NF4 : first->type,
+                              .rank = first->rank + 1,
+                              .name = strdup(first->name) };
     if (!stack->name)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a name");
     model->stack_count++;
@@ -121,7 +133,9 @@ static bool add_stack(struct model_source *model, const struct tensor *first, st
     while ((each = expert_of(model, stack->name, count))) {
         if (!same_kind(&each->view, first))
             return error_set(err, ERROR_SHAPE, NULL, "%s is of another shape or type than that of expert 0", each->view.name);
-        stack->size += each->view.size;
+        if (each->packed && tensor_values(&each->view) % tensor_block_values(TENSOR_NF4) != 0)
+            return error_set(err, ERROR_UNSUPPORTED, NULL, "%s is no whole number of blocks", each->view.name);
+        stack->size += stored_size(&each->view, stack->type);
         count++;
     }
     stack->dims[0] = count;
@@ -261,6 +275,37 @@ static bool open_parts(struct model_source *model, const char *path, struct erro
     return ok;
 }
 
+static bool add_part(struct model_source *model, const struct tensor *t, struct error *err)
+{
+    char name[512];
+
+    if (!language_name(model->config, t->name, name, sizeof name))
+        return true;
+    if (!add_entry(model, t, name, (struct config_form){ 0 }, err))
+        return false;
+    model->entries[model->entry_count - 1].packed = bitsandbytes_find(&model->quantised, t->name);
+    return true;
+}
+
+/* All tensors of all parts, 4-bit weights as one each. */
+static bool add_parts(struct model_source *model, size_t count, struct error *err)
+{
+    struct tensor *all = malloc((count + 1) * sizeof *all);
+    size_t at = 0;
+
+    if (!all)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu tensors", count);
+    for (size_t i = 0; i < model->part_count; i++)
+        for (size_t j = 0; j < model->parts[i].count; j++)
+            all[at++] = model->parts[i].tensors[j];
+    bool ok = bitsandbytes_fold(all, &count, &model->quantised, err);
+
+    for (size_t i = 0; ok && i < count; i++)
+        ok = add_part(model, &all[i], err);
+    free(all);
+    return ok || error_at(err, "%s", model->path);
+}
+
 static bool open_weights(struct model_source *model, struct error *err)
 {
     char path[PATH_MAX];
@@ -279,18 +324,8 @@ static bool open_weights(struct model_source *model, struct error *err)
     }
     for (size_t i = 0; i < model->part_count; i++)
         count += model->parts[i].count;
-    if (!reserve_entries(model, count, err))
-        return false;
-    for (size_t i = 0; i < model->part_count; i++)
-        for (size_t j = 0; j < model->parts[i].count; j++) {
-            const struct tensor *t = &model->parts[i].tensors[j];
-            char name[512];
-
-            if (language_name(model->config, t->name, name, sizeof name) &&
-                !add_entry(model, t, name, (struct config_form){ 0 }, err))
-                return false;
-        }
-    return sort_entries(model, err) && stack_experts(model, err);
+    return reserve_entries(model, count, err) && add_parts(model, count, err) && sort_entries(model, err) &&
+           stack_experts(model, err);
 }
 
 /* The template that tokenizer_config.json holds: a string, or a list of named ones. */
@@ -450,6 +485,7 @@ void model_close(struct model_source *model)
     for (size_t i = 0; i < model->part_count; i++)
         safetensors_close(&model->parts[i]);
     gguf_close(&model->gguf);
+    bitsandbytes_free(&model->quantised);
     json_decref(model->config);
     json_decref(model->variables);
     json_decref(model->generation);
@@ -562,6 +598,30 @@ static const char *nearest(const struct model_source *model, const char *name, c
     return hint;
 }
 
+/* The stored bytes of an entry as `type`, which is its own unless it is packed: those of the file, or a copy that *owned has too. NULL: no memory. */
+static const void *stored_bytes(const struct entry *entry, enum tensor_type type, void **owned)
+{
+    *owned = NULL;
+    if (!entry->packed)
+        return entry->view.data;
+    *owned = malloc(stored_size(&entry->view, type) + 1);
+    if (*owned)
+        bitsandbytes_pack(entry->packed, type, *owned);
+    return *owned;
+}
+
+static bool read_packed(const struct entry *entry, float *out, struct error *err)
+{
+    const struct tensor *t = &entry->view;
+    void *owned;
+
+    if (!stored_bytes(entry, t->type, &owned))
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
+    convert_to_f32(t->type, owned, tensor_values(t), out);
+    free(owned);
+    return true;
+}
+
 bool model_read_tensor(const struct model_source *model, const char *name, float *out, struct error *err)
 {
     const struct entry *entry = find(model, name);
@@ -579,7 +639,10 @@ bool model_read_tensor(const struct model_source *model, const char *name, float
 
     if (!entry)
         return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
-    read_values(entry, out);
+    if (!entry->packed)
+        read_values(entry, out);
+    else if (!read_packed(entry, out, err))
+        return false;
     const uint64_t count = tensor_values(&entry->view);
 
     for (uint64_t i = 0; i < count; i++)
@@ -590,17 +653,18 @@ bool model_read_tensor(const struct model_source *model, const char *name, float
     return true;
 }
 
-static bool all_finite(const struct model_source *model, const struct tensor *t, struct error *err)
+/* `bytes`: the tensor's, as `type`. */
+static bool all_finite(const struct model_source *model, const struct tensor *t, enum tensor_type type, const void *bytes,
+                       struct error *err)
 {
-    enum { PART = 4096 }; /* a multiple of every block */
-    const size_t block = tensor_block_values(t->type);
+    enum { PART = 16384 }; /* a multiple of every block and group of blocks */
     const uint64_t count = tensor_values(t);
     float values[PART];
 
     for (uint64_t at = 0; at < count; at += PART) {
         const uint64_t here = count - at < PART ? count - at : PART;
 
-        convert_to_f32(t->type, (const uint8_t *)t->data + at / block * tensor_block_bytes(t->type), here, values);
+        convert_to_f32(type, (const uint8_t *)bytes + tensor_block_place(type, at), here, values);
         for (uint64_t i = 0; i < here; i++)
             if (!f32_is_finite(values[i])) {
                 error_set(err, ERROR_NON_FINITE, "fetch the file again", "value %" PRIu64 " is NaN or infinite", at + i);
@@ -636,14 +700,22 @@ static bool read_stack(const struct model_source *model, const struct tensor *st
     if (!out)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", stack->name);
     for (uint64_t e = 0; e < stack->dims[0]; e++) {
-        const struct tensor *t = &expert_of(model, stack->name, e)->view;
+        const struct entry *expert = expert_of(model, stack->name, e);
+        const struct tensor *t = &expert->view;
+        const size_t size = stored_size(t, stack->type);
+        void *copy;
+        const void *own = stored_bytes(expert, stack->type, &copy);
+        const bool good =
+            own ? all_finite(model, t, stack->type, own, err) : error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
 
-        if (!all_finite(model, t, err)) {
+        if (good)
+            memcpy(out + at, own, size);
+        free(copy);
+        if (!good) {
             free(out);
             return false;
         }
-        memcpy(out + at, t->data, t->size);
-        at += t->size;
+        at += size;
     }
     *bytes = *owned = out;
     *type = stack->type;
@@ -675,12 +747,17 @@ bool model_read_stored(const struct model_source *model, const char *name, const
         return read_stack(model, stack, bytes, owned, type, err);
     if (!entry)
         return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
-    if (!all_finite(model, &entry->view, err))
+    *type = entry->view.type;
+    *bytes = stored_bytes(entry, *type, owned);
+    if (!*bytes && entry->view.size > 0)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
+    if (!all_finite(model, &entry->view, *type, *bytes, err)) {
+        free(*owned);
+        *owned = NULL;
         return false;
+    }
     if (entry->form.added != 0)
         return read_converted(entry, bytes, owned, type, err);
-    *type = entry->view.type;
-    *bytes = entry->view.data;
     if (entry->form.heads == 0 || entry->view.size == 0)
         return true;
     *bytes = *owned = rows_in_halves(entry);

@@ -2,6 +2,7 @@
  *
  *     folder: config.json, generation_config.json, model.safetensors (or model.safetensors.index.json with its parts), tokenizer.json,
  *             tokenizer_config.json, chat_template.jinja
+ *             4-bit weights as bitsandbytes lays them out are one tensor each, nf4 or nf4_dq (native/model/bitsandbytes.h)
  *     *.gguf: everything in one; names, row order and configuration are turned into Hugging Face's
  *
  * A source never changes after opening and may be read by several threads. All its bytes are hostile.
@@ -39,7 +40,7 @@ const json_t *model_generation(const struct model_source *model);
 bool model_head_missing(const struct model_source *model);
 
 /* The tensors in bytewise order of their Hugging Face names: name, shape and stored type. Their data is the stored bytes, rows
- * perhaps in another order: read values with model_read_tensor. Borrowed. */
+ * perhaps in another order, of 4-bit weights NULL: read values with model_read_tensor. Borrowed. */
 size_t model_tensor_count(const struct model_source *model);
 const struct tensor *model_tensor(const struct model_source *model, size_t index);
 const struct tensor *model_find(const struct model_source *model, const char *name); /* NULL when there is none */
@@ -49,7 +50,7 @@ const struct tensor *model_find(const struct model_source *model, const char *na
 bool model_read_tensor(const struct model_source *model, const char *name, float *out, struct error *err);
 
 /* The same values without converting them, in Hugging Face's row order, of type *type: the stored bytes themselves, or for rows in another
- * order a copy, which is then *owned as well (free; else NULL). Every value is finite, checked as by model_read_tensor. */
+ * order and 4-bit weights a copy, which is then *owned as well (free; else NULL). Every value is finite, checked as by model_read_tensor. */
 bool model_read_stored(const struct model_source *model, const char *name, const void **bytes, void **owned,
                        enum tensor_type *type, struct error *err);
 

@@ -26,6 +26,7 @@ const struct command *const commands[] = {
     &command_data_preview,
     &command_model_inspect,
     &command_model_merge,
+    &command_model_quantise,
     &command_tokenize,
     &command_render,
     &command_eval,

@@ -22,6 +22,7 @@ extern const struct command command_local;
 extern const struct command command_lua;
 extern const struct command command_model_inspect;
 extern const struct command command_model_merge;
+extern const struct command command_model_quantise;
 extern const struct command command_replay;
 extern const struct command command_rollouts;
 extern const struct command command_run_check;
