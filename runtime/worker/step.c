@@ -62,15 +62,24 @@ static bool find_output(struct build *b, const struct graph *src, const uint32_t
     return true;
 }
 
-/* Splices the model; its logits and ids by name. */
+static bool reads(const struct script_trace *trace, const char *data)
+{
+    const char *own = json_string_value(json_object_get(trace->meta, "data"));
+
+    return own && strcmp(own, data) == 0;
+}
+
+/* Splices the model; its logits (of series its forecast) and ids by name. */
 static bool add_model(struct build *b, const struct script_trace *model, uint32_t *logits, uint32_t *ids)
 {
     const struct graph *src = bound_graph(model, json_object_get(model->meta, "graph"), b->err);
 
     b->model = src ? splice(b, src, NULL, 0) : NULL;
-    if (!b->model || !find_output(b, src, b->model, "logits", logits))
+    if (!b->model || !find_output(b, src, b->model, reads(model, "series") ? "forecast" : "logits", logits))
         return false;
     *ids = graph_bound_find(b->g, "ids", NULL);
+    if (b->parts && (reads(model, "images") || reads(model, "series")))
+        return true;
     return *ids != GRAPH_NONE ||
            error_set(b->err, ERROR_UNSUPPORTED, NULL, "a model that reads no ids has no token log-probabilities");
 }
@@ -95,11 +104,21 @@ static bool add_logprobs(struct build *b, uint32_t logits, uint32_t ids, uint32_
            shift(b, scored, 1, &moved) && rename_axis(b, moved, "row", "batch", logprobs);
 }
 
+/* Of images and series: what the model gives, and data of the batch. */
+static bool add_whole_field(struct build *b, const char *field, uint32_t result, uint32_t *node)
+{
+    const bool series = reads(b->parts->model, "series");
+
+    return strcmp(field, series ? "b.forecast" : "b.logits") == 0 && rename_axis(b, result, "row", "batch", node);
+}
+
 /* A field of the objective that is worked out from the model; false with code none when it is an input instead. */
 static bool add_field(struct build *b, const char *field, uint32_t logits, uint32_t ids, uint32_t *node)
 {
     uint32_t moved;
 
+    if (ids == GRAPH_NONE)
+        return add_whole_field(b, field, logits, node);
     if (strcmp(field, "b.logprobs") == 0)
         return add_logprobs(b, logits, ids, node);
     if (strcmp(field, "b.logits") == 0)
@@ -122,9 +141,17 @@ static bool is_data(const struct script_trace *objective, const char *field)
     static const char *const known[] = { "b.ids",         "b.mask",  "b.scored",    "b.bytes",        "b.progress",
                                          "b.reward",      "b.valid", "b.truncated", "b.old_logprobs", "b.sampler_logprobs",
                                          "b.ref_logprobs" };
+    static const char *const of_images[] = { "b.label", "b.progress", NULL }, *const of_series[] = { "b.target", "b.observed",
+                                                                                                     "b.progress", NULL };
+    const char *const *whole = reads(objective, "images") ? of_images : reads(objective, "series") ? of_series : NULL;
     json_t *output;
     size_t index;
 
+    for (; whole && *whole; whole++)
+        if (strcmp(*whole, field) == 0)
+            return true;
+    if (reads(objective, "images") || reads(objective, "series"))
+        return false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i], field) == 0)
             return true;
@@ -182,9 +209,11 @@ static bool add_objective(struct build *b, uint32_t logits, uint32_t ids)
         if (count == 16 || !add_field(b, name, logits, ids, &bindings[count].node)) {
             if (b->err->code != ERROR_NONE)
                 return false;
-            return error_set(b->err, ERROR_UNSUPPORTED,
-                             "logprobs, logits, entropy, ids, mask, scored, bytes and progress can be read",
-                             "the objective reads %s", name);
+            return error_set(
+                b->err, ERROR_UNSUPPORTED,
+                "logprobs, logits, entropy, ids, mask, scored, bytes and progress can be read; of images logits and label, "
+                "of series forecast, target and observed",
+                "the objective reads %s", name);
         }
         bindings[count++].name = name;
     }
@@ -393,11 +422,24 @@ static struct graph *finish(struct build *b, bool ok)
     return canonical;
 }
 
+/* Text by text; images by images, series by series. */
+static bool same_data(const struct step_parts *parts, struct error *err)
+{
+    const char *model = json_string_value(json_object_get(parts->model->meta, "data"));
+    const char *objective = json_string_value(json_object_get(parts->objective->meta, "data"));
+    const bool whole = reads(parts->model, "images") || reads(parts->model, "series") || reads(parts->objective, "images") ||
+                       reads(parts->objective, "series");
+
+    return !whole || (model && objective && strcmp(model, objective) == 0) ||
+           error_set(err, ERROR_UNSUPPORTED, "classify goes with a model of images, forecast with one of series",
+                     "a model of %s under an objective on %s", model ? model : "nothing", objective ? objective : "nothing");
+}
+
 struct graph *step_graph(const struct step_parts *parts, struct error *err)
 {
     struct build b = { .g = graph_new(NULL), .parts = parts, .err = err };
     uint32_t logits, ids;
-    bool ok = add_model(&b, parts->model, &logits, &ids) && cool(&b, parts->temperature, &logits) &&
+    bool ok = same_data(parts, err) && add_model(&b, parts->model, &logits, &ids) && cool(&b, parts->temperature, &logits) &&
               add_objective(&b, logits, ids) && add_loss(&b) && (!parts->optimiser || add_training(&b));
 
     return finish(&b, ok);

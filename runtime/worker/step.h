@@ -4,7 +4,7 @@
  *                 │                                                                 │ backward
  *        trained parameters p <── optimiser script (p, g, lr, state) <── clip <── gradients
  *
- * Inputs of the graph, by name: `ids position segment real` [batch time] of the model, the parameters by their names in the
+ * Inputs of the graph, by name: `ids position segment real` [batch time] of the model (of images `image`, of series `series observed`), the parameters by their names in the
  * file, `b.FIELD` of the objective, `b.progress`, `lr`, `s.PARAMETER.NAME` of the optimiser. Outputs: `loss`, `norm` (of the gradient before
  * clipping), `metric.NAME`, `p.PARAMETER`, `s.PARAMETER.NAME`. The graph is canonical (native/graph/rewrite.h): its hash names the
  * arithmetic of a step.

@@ -1,4 +1,4 @@
-/* Every model script against transformers on small random configurations (tools/oracle/models.py, tests/golden/models.json): logits, and
+/* Every model script against transformers on small random configurations (tools/oracle/models.py, tests/golden/models.json), and the patch series model against PyTorch (tools/oracle/modalities.py): logits, and
  * the gradient of every weight. Adapters against the weights that they stand beside. */
 #include <math.h>
 #include <setjmp.h>
@@ -451,6 +451,10 @@ int main(int argc, char **argv)
 
     fixture_main(argc, argv);
     golden = json_read_file(RONDO_SOURCE "/tests/golden/models.json", 1 << 22, NULL);
+    json_t *others = json_read_file(RONDO_SOURCE "/tests/golden/modalities.json", 1 << 20, NULL);
+
+    json_array_append(golden, json_object_get(others, "forecast"));
+    json_decref(others);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     json_decref(golden);
     return failed;
