@@ -184,6 +184,12 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, 
     return ok;
 }
 
+void tokenizer_start(const struct tokenizer *t, struct tokens *tokens)
+{
+    for (size_t i = 0; i < t->before_count; i++)
+        tokens_add(tokens, t->before[i], 0);
+}
+
 void tokenizer_surround(const struct tokenizer *t, struct tokens *tokens)
 {
     uint32_t end = tokens->count ? tokens->ends[tokens->count - 1] : 0;

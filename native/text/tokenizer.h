@@ -92,6 +92,9 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, 
 /* Puts the ids around a whole text that the file's post_processor names (BOS, EOS). */
 void tokenizer_surround(const struct tokenizer *t, struct tokens *tokens);
 
+/* Appends those of these ids that stand in front (BOS): for a text that is gone on with. */
+void tokenizer_start(const struct tokenizer *t, struct tokens *tokens);
+
 /* Appends the bytes of the ids: a byte-level token may end inside a character, so the result need not be UTF-8 until a whole
  * text was given. With `special` false special tokens are left out. Errors: range (an id without a token). */
 bool tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t count, bool special, struct buffer *out,

@@ -110,19 +110,26 @@ json_t *speaker_rule(const struct invocation *in, struct error *err)
 {
     int64_t most = 128, seed = 0, top_k = 0;
     bool drawn;
-    json_t *job = json_pack("{s:s, s:f}", "job", "sample", "temperature", 0.0);
+    json_t *job = json_pack("{s:s}", "job", "sample");
 
     if (option_integer(in, "max-tokens", 1, 1 << 20, &most, err) && option_integer(in, "seed", 0, INT64_MAX, &seed, err) &&
         option_integer(in, "top-k", 0, 1 << 24, &top_k, err) && number(in, job, "temperature", "temperature", 0, 100, err) &&
         number(in, job, "top-p", "top_p", 1e-9, 1, err) && number(in, job, "min-p", "min_p", 0, 0.999999, err) &&
         number(in, job, "repetition", "repetition", 0.01, 100, err) && stops(in, job, err) && speaker_constrain(in, job, err)) {
+        const bool as_model = option_flag(in, "as-model");
+
         json_object_set_new(job, "max_tokens", json_integer(most));
         json_object_set_new(job, "seed", json_integer(seed));
-        json_object_set_new(job, "top_k", json_integer(top_k));
+        if (as_model)
+            json_object_set_new(job, "as_model", json_true());
+        else if (!json_object_get(job, "temperature"))
+            json_object_set_new(job, "temperature", json_real(0));
+        if (!as_model || option_flag(in, "top-k"))
+            json_object_set_new(job, "top_k", json_integer(top_k));
         drawn = json_number_value(json_object_get(job, "temperature")) > 0;
-        if (drawn && option_flag(in, "greedy"))
-            error_set(err, ERROR_USAGE, NULL, "--greedy and --temperature exclude each other");
-        else if (!drawn && (top_k > 0 || json_object_get(job, "top_p") || json_object_get(job, "min_p")))
+        if ((drawn || as_model) && option_flag(in, "greedy"))
+            error_set(err, ERROR_USAGE, NULL, "--greedy and --%s exclude each other", drawn ? "temperature" : "as-model");
+        else if (!drawn && !as_model && (top_k > 0 || json_object_get(job, "top_p") || json_object_get(job, "min_p")))
             error_set(err, ERROR_USAGE, "give --temperature, too", "--top-k, --top-p and --min-p say what is drawn from");
         else if (option_flag(in, "constrain") && option_flag(in, "stop"))
             error_set(err, ERROR_USAGE, NULL, "--constrain and --stop exclude each other: a call is whole");

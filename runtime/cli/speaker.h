@@ -26,6 +26,7 @@ enum { SPEAKER_FILE_MOST = 1 << 20 };
 #define SPEAKER_RULE                                                                                                             \
     { "max-tokens", "N", "stop after so many tokens (default 128)" },                                                            \
         { "greedy", NULL, "always the most likely token (the default)" },                                                        \
+        { "as-model", NULL, "draw as the model's generation_config.json says, where no option says otherwise" },                 \
         { "temperature", "T", "draw from softmax(logits / T)" }, { "top-k", "K", "draw among the K most likely" },               \
         { "top-p", "P", "draw among the most likely that together reach P" },                                                    \
         { "min-p", "P", "draw among those at least P times as likely as the first" },                                            \

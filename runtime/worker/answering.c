@@ -119,7 +119,7 @@ json_t *job_answer(struct session *s, const json_t *job, const struct job_report
     a.place = calloc(a.count + 1, sizeof *a.place);
     if (!a.prompts || !a.list || !a.place)
         error_set(err, ERROR_MEMORY, "fewer of them", "no memory for %zu items", a.count);
-    else if (sampling_rule(job, &options.rule, err) && (values = values_read(s, job, err)) &&
+    else if (sampling_rule(s, job, &options.rule, err) && (values = values_read(s, job, err)) &&
              answers_constrained(&a, job, &options, err) && read_items(&a, job, err) &&
              generate(s, values, &options, a.list, a.asked, err))
         result = answers(&a, err);

@@ -23,6 +23,23 @@ struct sampling {
 
 /* --- prompt --------------------------------------------------------------------------------------------------------------- */
 
+/* Text that is gone on with, into the empty `out`: what the tokenizer puts in front of a text stands there once, also where the text has it. */
+static bool encode_start(const struct session *s, const char *text, size_t size, struct tokens *out, struct error *err)
+{
+    size_t before;
+
+    tokenizer_start(s->tokenizer, out);
+    before = out->count;
+    if (!tokenizer_encode(s->tokenizer, text, size, true, out, err))
+        return false;
+    if (before == 0 || out->count < 2 * before || memcmp(out->ids, out->ids + before, before * sizeof *out->ids) != 0)
+        return true;
+    out->count -= before;
+    memmove(out->ids, out->ids + before, out->count * sizeof *out->ids);
+    memmove(out->ends, out->ends + before, out->count * sizeof *out->ends);
+    return true;
+}
+
 bool sampling_prompt(const struct session *s, const json_t *from, struct tokens *tokens, struct error *err)
 {
     const json_t *conversation = json_object_get(from, "conversation");
@@ -35,7 +52,7 @@ bool sampling_prompt(const struct session *s, const json_t *from, struct tokens 
         return error_at(err, "conversation");
     if (!conversation && !prompt)
         return error_set(err, ERROR_MISSING, NULL, "there is no prompt");
-    if (!conversation && !tokenizer_encode(s->tokenizer, prompt, strlen(prompt), true, tokens, err))
+    if (!conversation && !encode_start(s, prompt, strlen(prompt), tokens, err))
         return error_at(err, "prompt");
     return tokens->count > 0 ||
            error_set(err, ERROR_MISSING, "one token at least is needed to go on from", "the prompt is empty");
@@ -97,15 +114,32 @@ static bool told_token(void *context, const struct generation *g, struct error *
     return true;
 }
 
-bool sampling_rule(const json_t *job, struct generate_rule *rule, struct error *err)
+/* A number of the job, else what the model's generation_config.json calls `theirs`. */
+static double setting(const json_t *job, const char *ours, const json_t *own, const char *theirs, double otherwise)
 {
-    const json_t *top_p = json_object_get(job, "top_p"), *repetition = json_object_get(job, "repetition");
+    const json_t *value = json_object_get(job, ours);
 
-    *rule = (struct generate_rule){ .temperature = json_number_value(json_object_get(job, "temperature")),
-                                    .top_k = (uint32_t)json_integer_value(json_object_get(job, "top_k")),
-                                    .top_p = top_p ? json_number_value(top_p) : 1,
-                                    .min_p = json_number_value(json_object_get(job, "min_p")),
-                                    .repetition = repetition ? json_number_value(repetition) : 1 };
+    value = value ? value : json_object_get(own, theirs);
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+bool sampling_rule(const struct session *s, const json_t *job, struct generate_rule *rule, struct error *err)
+{
+    const bool as_model = json_is_true(json_object_get(job, "as_model"));
+    const json_t *own = as_model ? model_generation(s->model) : NULL;
+    const double top_k = setting(job, "top_k", own, "top_k", 0);
+
+    if (as_model && !own)
+        return error_set(err, ERROR_MISSING, "say --temperature instead", "the model has no generation_config.json");
+    *rule = (struct generate_rule){
+        .temperature = setting(job, "temperature", own, "temperature", 1),
+        .top_k = top_k > 0 && top_k < UINT32_MAX ? (uint32_t)top_k : 0,
+        .top_p = setting(job, "top_p", own, "top_p", 1),
+        .min_p = setting(job, "min_p", own, "min_p", 0),
+        .repetition = setting(job, "repetition", own, "repetition_penalty", 1),
+    };
+    if (!json_object_get(job, "temperature") && !json_is_true(json_object_get(own, "do_sample")))
+        rule->temperature = 0;
     return (rule->temperature >= 0 && rule->top_p > 0 && rule->min_p >= 0 && rule->min_p < 1 && rule->repetition > 0) ||
            error_set(err, ERROR_RANGE, "temperature from 0, top_p above 0, min_p from 0 to below 1, repetition above 0",
                      "a rule of sampling that cannot be");
@@ -130,7 +164,7 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
     };
     struct constraints only = { 0 };
     json_t *result = NULL, *logprobs = json_array(), *ids = json_array();
-    bool ok = sampling_rule(job, &options.rule, err) && (g.values = values_read(s, job, err)) && read_prompt(&g, job, err);
+    bool ok = sampling_rule(s, job, &options.rule, err) && (g.values = values_read(s, job, err)) && read_prompt(&g, job, err);
 
     if (ok) {
         out.prompt = g.tokens.ids;
@@ -173,7 +207,7 @@ static bool choice_tokens(const struct sampling *g, const char *prompt, const js
     if (prompt) {
         buffer_add(&whole, prompt, strlen(prompt));
         buffer_add(&whole, text, json_string_length(choice));
-        ok = tokenizer_encode(t, (const char *)whole.bytes, whole.size, true, out, err);
+        ok = encode_start(g->session, (const char *)whole.bytes, whole.size, out, err);
         together = ok && out->count > g->prompt && memcmp(out->ids, g->tokens.ids, g->prompt * sizeof *out->ids) == 0;
         buffer_free(&whole);
     }

@@ -3,7 +3,8 @@
  *     prompt ── tokens ──> generate.h ── tokens ──> text, as it comes, to the first stop string
  *
  * job    { outer: CID | null, adapter: folder | null, prompt: text | conversation: { messages, tools? }, max_tokens,
- *          temperature: number (0: the most likely token), top_k?, top_p?, min_p?, repetition?: as in generate.h, stop?: [ text ],
+ *          temperature?: number (0, or none: the most likely token), top_k?, top_p?, min_p?, repetition?: as in generate.h,
+ *          as_model?: true (what is not said is as the model's generation_config.json says), stop?: [ text ],
  *          constrain?: "tools": constraint.h, seed }
  * report { text }, what has come since the last report; never half a character
  * result { text, tokens, prompt_tokens, ids: [ number ], logprobs: [ number ], end: "end_of_turn" | "stop" | "length" | "context" }
@@ -30,9 +31,9 @@ json_t *job_sample(struct session *s, const json_t *job, const struct job_report
 json_t *job_choose(struct session *s, const json_t *job, struct error *err);
 
 /* What every job that draws reads: the tokens of `prompt` or `conversation` (missing: none; those of the chat template), the rule of drawing
- * (range), and the word for how a sequence ended. */
+ * (range; missing: as_model without that file), and the word for how a sequence ended. */
 bool sampling_prompt(const struct session *s, const json_t *from, struct tokens *tokens, struct error *err);
-bool sampling_rule(const json_t *job, struct generate_rule *rule, struct error *err);
+bool sampling_rule(const struct session *s, const json_t *job, struct generate_rule *rule, struct error *err);
 const char *sampling_end(enum generate_end end);
 
 #endif

