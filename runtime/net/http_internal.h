@@ -58,6 +58,7 @@ struct rate_bucket {
 #define HTTP_BUCKETS 1024
 
 struct http_server {
+    struct http_counts counts;
     uv_loop_t *loop;
     struct MHD_Daemon *daemon;
     uv_poll_t poll;

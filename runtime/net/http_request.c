@@ -224,6 +224,8 @@ void http_request_handle(struct http_request *r)
 
 enum MHD_Result http_request_queue(struct http_request *r)
 {
+    if (r->status >= 0 && r->status < HTTP_STATUSES)
+        r->server->counts.status[r->status]++;
     return MHD_queue_response(r->handle, (unsigned)r->status, r->response);
 }
 
@@ -415,6 +417,7 @@ void http_answer_problem(struct http_request *r, int status, const struct error 
 
     if (!status)
         status = http_status_of(err->code);
+    r->server->counts.problem[err->code]++;
 
     json_t *problem = json_pack("{s:s, s:s, s:i, s:s, s:s}", "type", "about:blank", "title", status_title(status), "status",
                                 status, "code", error_name(err->code), "detail", "");

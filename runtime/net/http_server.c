@@ -381,3 +381,8 @@ unsigned http_server_connections(const struct http_server *server)
 {
     return server->connection_count;
 }
+
+const struct http_counts *http_server_counts(const struct http_server *server)
+{
+    return &server->counts;
+}

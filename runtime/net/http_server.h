@@ -71,6 +71,13 @@ uint16_t http_server_port(const struct http_server *server);
 const char *http_server_url(const struct http_server *server); /* "http://127.0.0.1:4711", without a slash at the end; borrowed */
 unsigned http_server_connections(const struct http_server *server);
 
+/* Answers since it listens, by status, and problems among them, by code. Borrowed. */
+enum { HTTP_STATUSES = 600 };
+struct http_counts {
+    uint64_t status[HTTP_STATUSES], problem[ERROR_CODES];
+};
+const struct http_counts *http_server_counts(const struct http_server *server);
+
 /* ---- the request; everything is borrowed and lives until it is answered ---- */
 
 const char *http_request_method(const struct http_request *request);

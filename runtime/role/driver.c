@@ -4,6 +4,7 @@
 
 #include "native/base/json.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
 
 enum { WAITING_MOST = 8 << 20 };
@@ -230,6 +231,7 @@ static void tell_final(struct driver *d, const json_t *body)
     json_t *told = json_pack("{s:I, s:O, s:I, s:I, s:O?}", "round", round, "kind", json_object_get(record, "kind"), "accepted",
                              accepted, "refused", refused, "state", json_object_get(record, "state"));
 
+    metrics_record(d->node, record);
     routes_event(d->node, "final", told);
     node_tell(d->node, "final", told);
     routes_final(d->node, round);

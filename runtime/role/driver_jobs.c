@@ -3,6 +3,7 @@
 
 #include "native/base/json.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/metrics.h"
 
 enum { CHECK_MS = 30000, DATA_MS = 600000, RETRY_MS = 500 };
 
@@ -59,6 +60,7 @@ static void job_failed(struct driver_job *j, const struct error *err)
     const char *code = error_name(err->code);
     bool own_fault = error_status(err->code) == 4;
 
+    metrics_count(j->driver->node, METRIC_JOB_FAILURES, action_name(j->kind), code);
     node_tell(j->driver->node, "job_failed",
               json_pack("{s:s, s:s, s:I}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text), "round",
                         (json_int_t)j->round));
@@ -226,7 +228,7 @@ static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error 
     const char *const objects[] = { "trace", "evidence" };
     json_t *shards = json_array(), *document = contribution_of(j, "contribution", err), *job = NULL;
     bool ok = document && need_context(j->driver, n, json_object_get(j->body, "context"), shards, err) &&
-              (!judges || need_within(n, document_text(document, "step_log"), COURSE_LOG_LIMIT, err));
+              (!judges || need_within(n, document_text(document, "step_log"), step_log_size(document_integer(document, "steps")), err));
 
     for (size_t i = 0; ok && i < 2; i++)
         if (document_text(j->body, objects[i]))
@@ -251,7 +253,8 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
     switch (j->kind) {
     case ACTION_CHECK:
         if (need_within(n, document_text(document, "payload"), (uint64_t)d->course->spec.limits.payload_bytes, err) &&
-            need_within(n, document_text(document, "step_log"), COURSE_LOG_LIMIT, err))
+            need_within(n, document_text(document, "step_log"),
+                        step_log_size(document_integer(json_object_get(context, "plan"), "steps")), err))
             job = json_pack("{s:s, s:O, s:O}", "job", "check", "document", document, "context", context);
         break;
     case ACTION_REPLAY:
@@ -338,6 +341,7 @@ void driver_job_start(struct driver *d, enum action_kind kind, const json_t *bod
 
     *j = (struct driver_job){ .kind = kind, .body = json_incref((json_t *)(uintptr_t)body), .driver = d, .next = d->jobs };
     j->round = job_round(body);
+    metrics_count(d->node, METRIC_JOBS, action_name(kind), NULL);
     d->jobs = j;
     job_begin(j);
 }

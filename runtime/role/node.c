@@ -1,4 +1,5 @@
 #include "runtime/role/node.h"
+#include "runtime/role/metrics.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include "native/base/file.h"
 #include "runtime/ledger/client.h"
 #include "runtime/role/driver.h"
+#include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
 
 static void interrupted(uv_signal_t *handle, int number)
@@ -62,6 +64,10 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
     *node = (struct node){ .options = *options, .role = role };
     snprintf(node->folder, sizeof node->folder, "%s", options->folder);
     uv_loop_init(&node->loop);
+    node->opened = uv_now(&node->loop);
+    node->counters = json_array();
+    for (int i = 0; i < METRICS; i++)
+        json_array_append_new(node->counters, json_object());
     uv_signal_init(&node->loop, &node->interrupt);
     uv_signal_init(&node->loop, &node->terminate);
     node->interrupt.data = node->terminate.data = node;
@@ -100,6 +106,7 @@ void node_close(struct node *node)
         uv_loop_close(&node->loop);
     }
     routes_free(node->routes);
+    json_decref(node->counters);
     if (node->course) {
         course_free(node->course);
         free(node->course);

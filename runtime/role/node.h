@@ -4,6 +4,7 @@
  *
  * A node takes part in one run. It serves its blocks and documents to anybody and takes what enrolled signers push:
  *
+ *     GET  /metrics                        Prometheus (metrics.h)
  *     GET  /v1/status                      POST /v1/documents        a message (runtime/round/machine.h); the answer lists missing blocks
  *     GET  /v1/blocks/{cid}                PUT  /v1/blocks/{cid}     only what an accepted document names
  *     GET  /v1/documents/{cid}             GET  /v1/runs
@@ -66,6 +67,8 @@ struct node {
     struct peer_list *peers;
     struct course *course; /* the run, once known */
     struct driver *driver; /* the machine; NULL for a sponsor */
+    json_t *counters;      /* of metrics.h: an object of labels a metric */
+    uint64_t opened;       /* loop time */
     char verdict[16];      /* of an auditor that asked about one contribution: "equal", "convicted", "rejected" */
     const char *role;      /* "sponsor", "trainer", "syncer", "auditor" */
     uv_signal_t interrupt, terminate;

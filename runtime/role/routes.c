@@ -6,6 +6,7 @@
 
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
+#include "runtime/role/metrics.h"
 #include "runtime/store/object.h"
 
 enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, EXPECTED_MOST = 65536, WAITERS_MOST = 4096 };
@@ -36,6 +37,15 @@ static void get_status(struct http_request *request, void *context)
         json_object_set_new(status, "machine", driver_status(node->driver));
     http_answer_json(request, 200, status);
     json_decref(status);
+}
+
+static void get_metrics(struct http_request *request, void *context)
+{
+    struct buffer text = { 0 };
+
+    metrics_text(node_of(context), &text);
+    http_answer_buffer(request, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
+    buffer_free(&text);
 }
 
 static bool parse_cid(struct http_request *request, struct hash *id)
@@ -260,7 +270,7 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
         if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many contributions of one trainer to one round");
         expect_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
-        expect_object(node, document_cid(d->json, "step_log"), COURSE_LOG_LIMIT, d->round, missing);
+        expect_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round, missing);
         break;
     default:
         if (!course_has_room(node->course, d))
@@ -279,6 +289,8 @@ static bool take_document(struct node *node, const json_t *envelope, json_t *mis
     struct document d = { 0 };
     bool ok = document_read_json(envelope, &d, err) && admit_document(node, &d, err) && keep_document(node, &d, missing, err);
 
+    if (ok)
+        metrics_count(node, METRIC_DOCUMENTS, document_type_name(d.type), NULL);
     document_free(&d);
     return ok;
 }
@@ -499,6 +511,7 @@ static void post_release(struct http_request *request, void *context)
 }
 
 const struct http_route node_routes[] = {
+    { "GET", "/metrics", 0, NULL, get_metrics },
     { "GET", "/v1/status", 0, NULL, get_status },
     { "GET", "/v1/blocks/{cid}", 0, NULL, get_block },
     { "PUT", "/v1/blocks/{cid}", BLOCK_SIZE, NULL, put_block },

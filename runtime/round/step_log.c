@@ -9,6 +9,12 @@
 #include "runtime/round/assignment.h"
 #include "runtime/round/value.h"
 
+uint64_t step_log_size(int64_t steps)
+{
+    const int64_t counted = steps < 0 ? 0 : steps > STEP_LOG_STEPS ? STEP_LOG_STEPS : steps;
+    return STEP_LOG_HEAD + 2 * STEP_LOG_ENDS + (uint64_t)counted * STEP_LOG_LEAF;
+}
+
 void step_log_free(struct step_log *log)
 {
     free(log->leaves);

@@ -30,6 +30,9 @@ struct step_log {
     uint32_t steps;
 };
 
+/* Bytes of the log of that many steps; of more than STEP_LOG_STEPS, or fewer than none, those of that. */
+uint64_t step_log_size(int64_t steps);
+
 void step_log_free(struct step_log *log);
 
 void step_log_encode(const struct step_log *log, struct buffer *out);

@@ -71,6 +71,13 @@ for i in $(seq 20); do
     echo $! >"$T/pid/slow-$i"
 done
 wait $garbage
+# What was refused is counted, and the text is what Prometheus reads.
+curl -s -m 5 "$node/metrics" >"$T/metrics"
+if grep -vE '^(# (HELP|TYPE) rondo_[a-z_]+ .+|rondo_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+)$' "$T/metrics"; then fail "a line of /metrics"; fi
+for line in 'rondo_http_problems_total{code="refused"}' 'rondo_http_problems_total{code="syntax"}' 'rondo_documents_total{type="enrolment"}' \
+    'rondo_build_info{version='; do
+    grep -qF "$line" "$T/metrics" || fail "no $line in $(cat "$T/metrics")"
+done
 agree syncer-1 syncer-2 syncer-3 syncer-4
 [ "$(finals syncer-1 | grep -c ' train ')" = 2 ] || fail "$(finals syncer-1)"
 say "200 pieces of garbage, 20 silent clients: both rounds were trained ($stranger is somebody else's)"
