@@ -20,7 +20,7 @@
 #define LOG_MEDIA     "application/vnd.rondo.step-log"
 
 #define COURSE_OBJECT_LIMIT  (UINT64_C(16) << 30)
-#define COURSE_DISPUTE_LIMIT (UINT64_C(64) << 20)  /* of what an opening or a pick names: runtime/worker/dispute.h */
+#define COURSE_DISPUTE_LIMIT (UINT64_C(64) << 20) /* of what an opening or a pick names: runtime/worker/dispute.h */
 
 struct course {
     struct node *node; /* borrowed */

@@ -4,6 +4,7 @@
 #include "native/base/json.h"
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/metrics.h"
+#include "runtime/round/step_log.h"
 
 enum { CHECK_MS = 30000, DATA_MS = 600000, RETRY_MS = 500 };
 
@@ -227,8 +228,9 @@ static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error 
     const bool judges = j->kind == ACTION_JUDGE;
     const char *const objects[] = { "trace", "evidence" };
     json_t *shards = json_array(), *document = contribution_of(j, "contribution", err), *job = NULL;
-    bool ok = document && need_context(j->driver, n, json_object_get(j->body, "context"), shards, err) &&
-              (!judges || need_within(n, document_text(document, "step_log"), step_log_size(document_integer(document, "steps")), err));
+    bool ok =
+        document && need_context(j->driver, n, json_object_get(j->body, "context"), shards, err) &&
+        (!judges || need_within(n, document_text(document, "step_log"), step_log_size(document_integer(document, "steps")), err));
 
     for (size_t i = 0; ok && i < 2; i++)
         if (document_text(j->body, objects[i]))

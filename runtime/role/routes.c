@@ -7,6 +7,7 @@
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/metrics.h"
+#include "runtime/round/step_log.h"
 #include "runtime/store/object.h"
 
 enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, EXPECTED_MOST = 65536, WAITERS_MOST = 4096 };
@@ -270,7 +271,8 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
         if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many contributions of one trainer to one round");
         expect_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
-        expect_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round, missing);
+        expect_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round,
+                      missing);
         break;
     default:
         if (!course_has_room(node->course, d))

@@ -16,7 +16,6 @@
 
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
 #define LOG_MEDIA     "application/vnd.rondo.step-log"
-#define LOG_LIMIT     (UINT64_C(256) << 20)
 
 /* --- plan ---------------------------------------------------------------------------------------------------------------- */
 
@@ -107,7 +106,8 @@ bool job_step_log(struct session *s, const json_t *document, struct step_log *lo
     struct buffer bytes = { 0 };
     struct hash id;
     bool ok = cid_parse(document_text(document, "step_log"), &id, err) &&
-              object_get(&s->blocks, id, LOG_MEDIA, LOG_LIMIT, &bytes, err) && step_log_decode(bytes.bytes, bytes.size, log, err);
+              object_get(&s->blocks, id, LOG_MEDIA, step_log_size(document_integer(document, "steps")), &bytes, err) &&
+              step_log_decode(bytes.bytes, bytes.size, log, err);
 
     buffer_free(&bytes);
     return ok || error_at(err, "step_log");
