@@ -32,8 +32,9 @@ struct executor_pass {
 typedef void (*executor_profile)(void *context, const struct executor_pass *pass);
 
 struct executor_options {
-    struct pool *pool; /* borrowed (native/kernel/pool.h); NULL: the calling thread alone */
-    uint64_t memory;   /* bytes of the arena at most; 0: no limit. To stay below, products are computed again */
+    struct pool *pool;                    /* borrowed (native/kernel/pool.h); NULL: the calling thread alone */
+    uint64_t memory;                      /* bytes at most; 0: no limit. To stay below, products are computed again */
+    uint64_t beside;                      /* of them what is not the arena's: weights and state */
     const struct executor_alias *aliases; /* copied */
     size_t alias_count;
     const uint32_t *finite; /* outputs of f32: a run ends with non_finite as soon as one of them is not; copied */

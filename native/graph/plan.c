@@ -367,10 +367,11 @@ bool plan_make(struct plan *p, struct graph *g, struct body *bodies, uint32_t bo
     if (!all_offered(p, err))
         return false;
     plan_memory(p, o);
-    if (o->memory && p->arena > o->memory)
-        return error_set(err, ERROR_LIMIT, "a smaller batch, or a higher limit", "the graph needs %llu bytes, the limit is %llu",
-                         (unsigned long long)p->arena, (unsigned long long)o->memory);
-    return true;
+    if (!o->memory || (o->beside <= o->memory && p->arena <= o->memory - o->beside))
+        return true;
+    return error_set(err, ERROR_LIMIT, "a smaller batch, or a higher limit (--memory)",
+                     "the graph needs %llu bytes, %llu of them weights and state; the limit is %llu",
+                     (unsigned long long)(p->arena + o->beside), (unsigned long long)o->beside, (unsigned long long)o->memory);
 }
 
 void plan_free(struct plan *p)

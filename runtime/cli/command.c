@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "native/base/memory_limit.h"
 #include "native/base/nearest.h"
 #include "native/kernel/class.h"
 #include "native/text/utf8.h"
@@ -18,6 +19,8 @@ const struct option common_options[] = {
     { "home", "DIR", "data folder (default $RONDO_HOME, then $XDG_DATA_HOME/rondo)" },
     { "quiet", NULL, "no progress" },
     { "threads", "N", "threads of a worker (default: this machine's cores)" },
+    { "memory", "SIZE",
+      "of a worker's step, such as 8G (also RONDO_MEMORY; default: three quarters of the machine's or container's)" },
     { "no-color", NULL, "plain text (also NO_COLOR, or output that is no terminal)" },
     { NULL, NULL, NULL },
 };
@@ -227,6 +230,20 @@ static bool words_sound(int argc, char **argv)
     return true;
 }
 
+/* --memory, else RONDO_MEMORY, is left in the environment: workers and what starts them read it there. */
+static bool memory_chosen(const struct invocation *in, struct error *err)
+{
+    const char *text = option_text(in, "memory", getenv("RONDO_MEMORY"));
+    uint64_t bytes;
+
+    if (!text)
+        return true;
+    if (!memory_size_read(text, &bytes))
+        return error_set(err, ERROR_USAGE, "a size such as 500M or 8G", "%s is no amount of memory: %s",
+                         option_flag(in, "memory") ? "--memory" : "RONDO_MEMORY", text);
+    return setenv("RONDO_MEMORY", text, 1) == 0 || error_set(err, ERROR_MEMORY, NULL, "no memory for the environment");
+}
+
 static int read_common(struct invocation *in)
 {
     struct error err = { 0 };
@@ -244,7 +261,7 @@ static int read_common(struct invocation *in)
     if (!home_sound(in->home, &err) || !option_integer(in, "threads", 1, 1024, &threads, &err))
         return command_fail(in, &err);
     in->threads = (unsigned)threads;
-    if (!kernel_choose(&err))
+    if (!memory_chosen(in, &err) || !kernel_choose(&err))
         return command_fail(in, &err);
     return -1;
 }

@@ -52,7 +52,7 @@ struct invocation {
 /* All commands in the order of the help; ends with a NULL name. */
 extern const struct command *const commands[];
 
-/* Options that every command takes: help json home quiet threads no-color. */
+/* Options that every command takes: help json home quiet threads memory no-color. */
 extern const struct option common_options[];
 
 /* Runs the command line; the exit status. */

@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "native/base/json.h"
+#include "native/base/memory_limit.h"
 #include "native/kernel/class.h"
 #include "runtime/role/driver_internal.h"
 
@@ -14,11 +14,6 @@ enum { PREPARE_MS = 600000 };
 static json_t *own_enrolment(struct driver *d)
 {
     return json_object_get(json_object_get(d->course->enrolments, d->node->did), "payload");
-}
-
-static json_int_t memory_bytes(void)
-{
-    return (json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
 bool driver_enrol(struct driver *d, struct error *err)
@@ -39,7 +34,7 @@ bool driver_enrol(struct driver *d, struct error *err)
     json_t *fields =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I}}", "run", cid_text(d->course->id, run), "role", node->role,
                   "account", address_text(node->account, account), "kernel_class", digest, "endpoint", node_endpoint(node),
-                  "serial", have ? document_integer(have, "serial") + 1 : (json_int_t)0, "capacity", "memory", memory_bytes(),
+                  "serial", have ? document_integer(have, "serial") + 1 : (json_int_t)0, "capacity", "memory", (json_int_t)memory_limit(),
                   "threads", (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
     bool ok = document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
               journal_put_document(node->journal, &document, err) && course_enrol(d->course, &document, err);

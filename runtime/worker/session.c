@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "native/base/json.h"
+#include "native/base/memory_limit.h"
 #include "native/kernel/pool.h"
 #include "native/model/match.h"
 #include "runtime/doc/documents.h"
@@ -203,6 +204,15 @@ static bool read_layout(struct session *s, struct error *err)
     return ok;
 }
 
+/* What the operator gave, or three quarters of what there is. */
+static uint64_t memory_given(void)
+{
+    const char *text = getenv("RONDO_MEMORY");
+    uint64_t bytes;
+
+    return text && memory_size_read(text, &bytes) ? bytes : memory_limit() / 4 * 3;
+}
+
 struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err)
 {
     struct session *s = calloc(1, sizeof *s);
@@ -214,7 +224,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->blocks = *blocks;
     s->pool = pool;
     s->arenas = SESSION_ARENAS;
-    s->memory = (uint64_t)sysconf(_SC_PHYS_PAGES) / 4 * 3 * (uint64_t)sysconf(_SC_PAGESIZE);
+    s->memory = memory_given();
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
@@ -397,10 +407,10 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
             aliases[count++] = (struct executor_alias){ i, place };
     }
 
-    uint64_t bound = bound_bytes(g, stored);
     struct executor *ex = executor_new(g,
                                        &(struct executor_options){ .pool = s->pool,
-                                                                   .memory = bound < s->memory ? s->memory - bound : 1,
+                                                                   .memory = s->memory,
+                                                                   .beside = bound_bytes(g, stored),
                                                                    .aliases = aliases,
                                                                    .alias_count = count,
                                                                    .finite = finite,
@@ -414,7 +424,7 @@ static struct executor *make_executor(struct session *s, const struct graph *g, 
     free(aliases);
     if (!ex && err->code == ERROR_LIMIT) { /* of this machine: it says nothing about the work */
         err->code = ERROR_MEMORY;
-        error_at(err, "memory beside %llu bytes of weights and state", (unsigned long long)bound);
+        error_at(err, "memory");
     }
     return ex;
 }

@@ -131,7 +131,8 @@ struct session {
     size_t step_count;
     uint64_t serial; /* of the last step made */
     uint64_t arenas; /* SESSION_ARENAS */
-    uint64_t memory; /* bytes for one step: weights, state and arena; three quarters of this machine's */
+    uint64_t
+        memory; /* bytes for one step: weights, state and arena; RONDO_MEMORY, else three quarters of what this process may have */
 };
 
 /* `job`: { run, spec, model: path, reference?: path, adapter?: folder that the run goes on from, template: text | null,

@@ -94,7 +94,7 @@ static void a_limit_of_memory_changes_no_bit_and_is_refused_with_both_numbers(vo
     }
     assert_int_equal(err.code, ERROR_MEMORY);
     assert_non_null(strstr(err.message, "the graph needs"));
-    assert_non_null(strstr(err.message, "the limit is"));
+    assert_non_null(strstr(err.message, "of them weights and state; the limit is"));
     json_decref(first);
     json_decref(job);
 }
