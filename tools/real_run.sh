@@ -67,7 +67,7 @@ watch_memory() {
 written() {
     out=$1
     shift
-    build/rondo eval --generate --each --data "$input/held_out.jsonl" --max-tokens 192 --json "$@" >"build/$out.json"
+    build/rondo eval --generate --each --data "$input/held_out.jsonl" --batch 32 --max-tokens 128 --json "$@" >"build/$out.json"
 }
 
 written real_before --model "$model" --template scripts/runs/chatml_tools.jinja

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/text/call_scalar.h"
+#include "native/text/call_node.h"
 
 #define MOST INT64_C(999999999999999)
 
@@ -15,56 +15,6 @@ struct reading {
     const struct call_node *any;
     struct error *err;
 };
-
-/* ---- sizes ---- */
-
-static size_t least_number(const struct call_node *n)
-{
-    size_t plus = call_digits_left(n, false, 0, 0), minus = call_digits_left(n, true, 0, 0);
-
-    return minus != SIZE_MAX && minus + 1 < plus ? minus + 1 : plus;
-}
-
-static size_t least_object(const struct call_node *n)
-{
-    size_t size = 0;
-
-    for (uint32_t i = 0; i < n->keys.count; i++)
-        if (n->required >> i & 1)
-            size += n->keys.list[i].size + 2 + n->values[i]->least;
-    return size > 0 ? size + 1 : 2;
-}
-
-/* The shortest value; false where none fits. */
-static bool node_done(struct reading *r, struct call_node *n)
-{
-    size_t sizes[4] = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-
-    n->least = SIZE_MAX;
-    r->schema->text_size += n->texts.size + n->keys.size;
-    if (r->schema->text_size > CALL_TEXTS)
-        return error_set(r->err, ERROR_LIMIT, NULL, "names and values of more than %d bytes", (int)CALL_TEXTS);
-    call_texts_sort(&n->texts);
-    for (uint32_t i = 0; i < n->texts.count; i++)
-        n->least = n->texts.list[i].size < n->least ? n->texts.list[i].size : n->least;
-    if (n->kinds & CALL_STRING)
-        sizes[0] = (size_t)n->least_chars + 2;
-    if (n->kinds & (CALL_INTEGER | CALL_NUMBER))
-        sizes[1] = least_number(n);
-    if (n->kinds & CALL_OBJECT)
-        sizes[2] = least_object(n);
-    if (n->kinds & CALL_ARRAY)
-        sizes[3] = n->least_items ? n->least_items * (n->items->least + 1) + 1 : 2;
-    for (size_t i = 0; i < 4; i++)
-        n->least = sizes[i] < n->least ? sizes[i] : n->least;
-    if (n->kinds & (CALL_INTEGER | CALL_NUMBER) && sizes[1] == SIZE_MAX)
-        n->least = SIZE_MAX;
-    if (n->least == SIZE_MAX)
-        return error_set(r->err, ERROR_RANGE, "a whole number is needed between the bounds, and a value in the list",
-                         "no value fits");
-    return n->least <= CALL_TEXTS ||
-           error_set(r->err, ERROR_LIMIT, NULL, "the shortest value has more than %d bytes", (int)CALL_TEXTS);
-}
 
 /* ---- nodes ---- */
 
@@ -87,6 +37,20 @@ static struct call_node *node_new(struct reading *r)
     s->nodes[s->node_count++] = n;
     *n = (struct call_node){ .most_chars = UINT32_MAX, .most_items = UINT32_MAX, .low = -MOST, .high = MOST };
     return n;
+}
+
+static bool node_done(struct reading *r, struct call_node *n)
+{
+    r->schema->text_size += n->texts.size + n->keys.size;
+    if (r->schema->text_size > CALL_TEXTS)
+        return error_set(r->err, ERROR_LIMIT, NULL, "names and values of more than %d bytes", (int)CALL_TEXTS);
+    call_texts_sort(&n->texts);
+    n->least = call_node_least(n);
+    if (n->least == SIZE_MAX)
+        return error_set(r->err, ERROR_RANGE, "a whole number is needed between the bounds, and a value in the list",
+                         "no value fits");
+    return n->least <= CALL_TEXTS ||
+           error_set(r->err, ERROR_LIMIT, NULL, "the shortest value has more than %d bytes", (int)CALL_TEXTS);
 }
 
 /* Anything, objects and arrays of anything included. */
@@ -319,60 +283,6 @@ static bool read_types(struct reading *r, const json_t *schema, struct call_node
 
 /* ---- alternatives ---- */
 
-/* Kinds by how they begin: the first byte of a value says which it is. */
-static unsigned beginnings(const struct call_node *n)
-{
-    unsigned begin = n->kinds & CALL_INTEGER ? n->kinds | CALL_NUMBER : n->kinds;
-
-    for (uint32_t i = 0; i < n->texts.count; i++) {
-        char c = n->texts.list[i].bytes[0];
-
-        begin |= c == '"'                             ? CALL_STRING
-                 : c == '{'                           ? CALL_OBJECT
-                 : c == '['                           ? CALL_ARRAY
-                 : c == '-' || (c >= '0' && c <= '9') ? CALL_NUMBER
-                                                      : 0;
-    }
-    return begin & ~(unsigned)CALL_INTEGER;
-}
-
-static bool take(struct reading *r, struct call_node *n, const struct call_node *one)
-{
-    if (beginnings(n) & beginnings(one) || (n->free && one->kinds & CALL_ARRAY) || (one->free && n->kinds & CALL_ARRAY))
-        return error_set(r->err, ERROR_UNSUPPORTED, "make one of them", "two alternatives that begin alike");
-    n->kinds |= one->kinds;
-    if (one->kinds & CALL_STRING) {
-        n->least_chars = one->least_chars;
-        n->most_chars = one->most_chars;
-    }
-    if (one->kinds & (CALL_INTEGER | CALL_NUMBER)) {
-        n->low = one->low;
-        n->high = one->high;
-        n->bounded = one->bounded;
-    }
-    if (one->kinds & CALL_ARRAY || one->free)
-        n->items = one->items;
-    if (one->kinds & CALL_ARRAY) {
-        n->least_items = one->least_items;
-        n->most_items = one->most_items;
-    }
-    if (one->kinds & CALL_OBJECT) {
-        n->free = one->free;
-        n->required = one->required;
-        n->values = calloc(one->keys.count + 1, sizeof *n->values);
-        if (!n->values)
-            abort();
-        memcpy(n->values, one->values, one->keys.count * sizeof *n->values);
-    }
-    for (uint32_t i = 0; i < one->texts.count; i++)
-        if (!call_texts_add(&n->texts, strdup(one->texts.list[i].bytes), one->texts.list[i].size, r->err))
-            return false;
-    for (uint32_t i = 0; one->kinds & CALL_OBJECT && i < one->keys.count; i++)
-        if (!call_texts_add(&n->keys, strdup(one->keys.list[i].bytes), one->keys.list[i].size, r->err))
-            return false;
-    return true;
-}
-
 static bool read_alternatives(struct reading *r, const json_t *list, const char *word, struct call_node *n, unsigned depth)
 {
     const json_t *each;
@@ -386,7 +296,7 @@ static bool read_alternatives(struct reading *r, const json_t *list, const char 
     {
         const struct call_node *one = node_read(r, each, depth + 1);
 
-        if (!one || !take(r, n, one))
+        if (!one || !call_node_take(n, one, r->err))
             return error_at(r->err, "%s[%zu]", word, i);
     }
     return true;

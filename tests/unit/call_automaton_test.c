@@ -116,8 +116,9 @@ static bool obeys_object(const json_t *root, const json_t *schema, const json_t 
 
 static bool obeys(const json_t *root, const json_t *schema, const json_t *v)
 {
-    const json_t *values = json_object_get(schema, "enum"), *any = json_object_get(schema, "anyOf"),
-                 *one = json_object_get(schema, "oneOf"), *reference = json_object_get(schema, "$ref"), *items;
+    const json_t *values = json_object_get(schema, "enum"), *constant = json_object_get(schema, "const"),
+                 *any = json_object_get(schema, "anyOf"), *one = json_object_get(schema, "oneOf"),
+                 *reference = json_object_get(schema, "$ref"), *items;
     bool found = !values;
 
     if (json_is_boolean(schema))
@@ -126,8 +127,8 @@ static bool obeys(const json_t *root, const json_t *schema, const json_t *v)
         return obeys(root, json_object_get(json_object_get(root, "$defs"), strrchr(json_string_value(reference), '/') + 1), v);
     for (size_t i = 0; i < json_array_size(values); i++)
         found = found || json_equal(json_array_get(values, i), v);
-    if (!found || !obeys_type(json_object_get(schema, "type"), v) || (any && fitting(root, any, v) == 0) ||
-        (one && fitting(root, one, v) != 1))
+    if (!found || (constant && !json_equal(constant, v)) || !obeys_type(json_object_get(schema, "type"), v) ||
+        (any && fitting(root, any, v) == 0) || (one && fitting(root, one, v) != 1))
         return false;
     if (json_is_string(v) && !bounded(schema, "minLength", "maxLength", (double)characters(json_string_value(v))))
         return false;
@@ -241,6 +242,9 @@ static const char *const schemas[] = {
     "{\"type\": \"object\", \"properties\": {\"e\": {\"type\": \"string\", \"enum\": [\"a\\\"b\", \"a\\\\\", \"\", 7]}, \"any\": "
     "{}}}",
     "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": false}",
+    "{\"type\": \"object\", \"properties\": {\"o\": {\"oneOf\": [{\"const\": \"a\"}, {\"const\": \"ab\"}, {\"enum\": [null, "
+    "3]}]}}, "
+    "\"required\": [\"o\"]}",
 };
 
 /* The two schemas as tools f and fo: one name begins the other. */
@@ -390,6 +394,7 @@ static void schemas_that_cannot_be_kept_to_are_refused_by_name(void **state)
         { "{\"type\": \"object\", \"properties\": {\"x\": {\"$ref\": \"#/none\"}}}", "points nowhere" },
         { "{\"type\": \"object\", \"properties\": {\"x\": {\"anyOf\": [{\"type\": \"string\"}, {\"enum\": [\"a\"]}]}}}",
           "begin alike" },
+        { "{\"type\": \"object\", \"properties\": {\"x\": {\"oneOf\": [{}, {\"type\": \"boolean\"}]}}}", "begin alike" },
         { "{\"type\": \"string\"}", "an object" },
         { "{\"type\": \"object\", \"properties\": {\"</tool_call>\": {}}}", "begins or ends a call" },
         { "{\"type\": \"object\", \"properties\": [1]}", "properties" },
