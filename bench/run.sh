@@ -6,6 +6,7 @@
 #   torch transformers peft numpy   PyTorch's training step and generation
 #   scipy-openblas32                a current OpenBLAS as a shared library
 #   tokenizers tiktoken             tokenizers in Rust
+#   gguf llama-cpp-python           llama.cpp; the second by hand, as it takes a quarter of an hour
 # and from Debian, where root can install: libmpfr-dev, for the exact values of the elementary functions.
 # What cannot be had is told here, and once more by its rows, which say `absent`; it never changes the exit status.
 set -eu
@@ -52,6 +53,9 @@ if [ -x "$venv/bin/python" ]; then
     pip_peer scipy_openblas32 scipy-openblas32
     pip_peer tokenizers tokenizers
     pip_peer tiktoken tiktoken
+    pip_peer gguf gguf
+    "$venv/bin/python" -c "import llama_cpp" 2>/dev/null ||
+        without llama_cpp "it is built from source, for a quarter of an hour: $venv/bin/python -m pip install llama-cpp-python"
     RONDO_BENCH_PYTHON=$PWD/$venv/bin/python
     export RONDO_BENCH_PYTHON
     RONDO_OPENBLAS=$("$venv/bin/python" -c 'import glob, os, scipy_openblas32 as blas

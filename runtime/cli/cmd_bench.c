@@ -69,7 +69,7 @@ const struct command command_bench = {
     "measure the fast parts against the best peers on this machine, side by side",
     "rondo bench codec hash\nrondo bench hash --json --pairs 9",
     "Parts: aggregate (rules over eight contributions, against plain C), attention (2048 positions, against PyTorch), codec "
-    "(bytes read a second, against memcpy), decode (tokens that go on, against transformers), functions "
+    "(bytes read a second, against memcpy), decode (tokens that go on, against transformers and llama.cpp), functions "
     "(exp, tanh, "
     "..., against the C library), gemm (products at the shapes of SmolLM2-135M, against OpenBLAS), hash (state root and leaves, "
     "against "

