@@ -241,7 +241,7 @@ static int raise_once(lua_State *L)
     return luaL_error(L, "the unwinder is set up by its first error");
 }
 
-static bool start(struct child *c)
+bool child_start(struct child *c)
 {
     c->lua = lua_newstate(allocate, c);
     if (!c->lua)
@@ -260,21 +260,31 @@ static bool start(struct child *c)
 /* ---- one request ---------------------------------------------------------------------------------------------------- */
 
 struct request {
-    struct buffer body, reply;
+    const struct buffer *body;
+    struct buffer *reply;
 };
 
 static int serve(lua_State *L)
 {
     struct request *r = lua_touserdata(L, 1);
-    struct reader in = reader_of(r->body.bytes, r->body.size);
+    struct reader in = reader_of(r->body->bytes, r->body->size);
     lua_sethook(L, burn, LUA_MASKCOUNT, CHILD_HOOK_PERIOD);
     lua_getfield(L, LUA_REGISTRYINDEX, "serve");
     bind_value_push(L, &in);
     if (!in.ok || reader_left(&in))
         return luaL_error(L, "a malformed request");
     lua_call(L, 1, 1);
-    bind_value_write(L, lua_gettop(L), &r->reply, 0);
+    bind_value_write(L, lua_gettop(L), r->reply, 0);
     return 0;
+}
+
+bool child_serve(struct child *c, const struct buffer *request, struct buffer *reply)
+{
+    int status = lua_cpcall(c->lua, serve, &(struct request){ request, reply });
+
+    if (status)
+        adopt(c, status);
+    return !status;
 }
 
 static bool read_all(void *to, size_t size)
@@ -334,7 +344,7 @@ static int answer(struct child *c, const struct buffer *value)
 static int child_run(void)
 {
     struct child c = { .error = { .code = ERROR_NONE } };
-    struct request r = { { 0 }, { 0 } };
+    struct buffer request = { 0 }, reply = { 0 };
     uint8_t header[CHILD_HEADER];
     if (!read_all(header, sizeof header))
         return 1;
@@ -346,18 +356,13 @@ static int child_run(void)
     uint64_t size = reader_u64(&in);
     if (magic != CHILD_MAGIC)
         return 1;
-    if (!sandbox_enter(2 * c.memory + size, seconds, &c.error) || !start(&c) || !sandbox_seal(&c.error))
+    if (!sandbox_enter(2 * c.memory + size, seconds, &c.error) || !child_start(&c) || !sandbox_seal(&c.error))
         return answer_error(&c.error);
-    buffer_reserve(&r.body, size);
-    r.body.size = size;
-    if (!read_all(r.body.bytes, size))
+    buffer_reserve(&request, size);
+    request.size = size;
+    if (!read_all(request.bytes, size))
         return 1;
-    int status = lua_cpcall(c.lua, serve, &r);
-    if (status) {
-        adopt(&c, status);
-        return answer_error(&c.error);
-    }
-    return answer(&c, &r.reply);
+    return child_serve(&c, &request, &reply) ? answer(&c, &reply) : answer_error(&c.error);
 }
 
 int script_child_main(void)

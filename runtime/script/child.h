@@ -38,6 +38,11 @@ struct child {
     bool failed;
 };
 
+/* An interpreter with the prelude, within the limits that are set in `c`; and the one request of a process on it, a value to a value. False:
+ * c->error. */
+bool child_start(struct child *c);
+bool child_serve(struct child *c, const struct buffer *request, struct buffer *reply);
+
 struct child *child_of(lua_State *L); /* borrowed */
 
 /* Raises `error` of the child: fills it from `err` and unwinds. Never returns. */
