@@ -388,9 +388,10 @@ const struct command command_script_try = {
     "script try",
     "FILE",
     "train a small model for a few steps with a script",
-    "rondo script try focal_sft.lua --data conversations.jsonl\nrondo script try lion --steps 40",
-    "The script takes its part (objective, inner optimiser, aggregator, schedule or model) in a run of two rounds with one "
-    "trainer;\n"
+    "rondo script try focal_sft.lua --data conversations.jsonl\nrondo script try lion --steps 40\n"
+    "rondo script try close_match --data models/pocket/first_word/train.jsonl",
+    "The script takes its part (objective, inner optimiser, aggregator, schedule, model, or reward of grpo) in a run of two "
+    "rounds with one trainer;\n"
     "all other parts are plain. Each step's loss, the script's metrics and the speed are shown as they come. Nothing is kept.",
     try_options,
     try_main,

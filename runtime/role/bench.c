@@ -83,7 +83,11 @@ json_t *bench_draft(const struct bench_part *p, struct error *err)
 {
     static const struct {
         const char *kind, *field;
-    } parts[] = { { "objective", "objective" }, { "optimiser", "inner" }, { "schedule", "schedule" }, { "model", "model" } };
+    } parts[] = { { "objective", "objective" },
+                  { "optimiser", "inner" },
+                  { "schedule", "schedule" },
+                  { "model", "model" },
+                  { "reward", "reward" } };
     json_t *spec = plain_spec(p), *rules = plain_rules(),
            *entry =
                json_pack("{s:s, s:o}", "script", p->script, "options", p->options ? json_deep_copy(p->options) : json_object());
@@ -96,6 +100,11 @@ json_t *bench_draft(const struct bench_part *p, struct error *err)
             json_object_set(spec, parts[i].field, entry);
             placed = true;
         }
+    if (strcmp(p->kind, "reward") == 0) {
+        json_object_set_new(spec, "objective",
+                            json_pack("{s:s, s:{s:i, s:i}}", "script", "grpo", "options", "samples", 4, "max_tokens", 32));
+        json_object_set_new(spec, "batch_tokens", json_integer((json_int_t)(4 * p->context))); /* a few groups */
+    }
     if (strcmp(p->kind, "aggregator") == 0) {
         json_t *chain = json_pack("[O]", entry);
 

@@ -13,7 +13,7 @@
 
 struct bench_part {
     const char *script; /* name or path */
-    const char *kind;   /* objective, optimiser, aggregator, schedule or model */
+    const char *kind;   /* objective, optimiser, aggregator, schedule, model or reward */
     bool keeps_peer;    /* of an aggregator: its result still has every peer, so that `mean` must follow */
     json_t *options;    /* of the script, or NULL; borrowed */
     const char *model;  /* folder or .gguf file */
