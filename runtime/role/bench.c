@@ -117,7 +117,7 @@ json_t *bench_draft(const struct bench_part *p, struct error *err)
     if (placed)
         return json_pack("{s:o}", "spec", spec);
     json_decref(spec);
-    error_set(err, ERROR_UNSUPPORTED, "objectives, optimisers, aggregators, schedules and models can be tried",
+    error_set(err, ERROR_UNSUPPORTED, "objectives, rewards, optimisers, aggregators, schedules and models can be tried",
               "a script of kind %s plays no part in a training step", p->kind);
     error_at(err, "%s", p->script);
     return NULL;
