@@ -76,5 +76,5 @@ watcher=$!
 trap 'kill $watcher 2>/dev/null' EXIT
 build/rondo local scripts/runs/smollm2_agent_sft.lua --home build/real --json "$@" >build/real_run.json
 kill $watcher
-written real_after --home build/real
+written real_after --home build/real --run "$(sed -n 's/.*"run":"\([^"]*\)".*/\1/p' build/real_run.json)"
 exec luajit tools/real_report.lua build

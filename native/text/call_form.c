@@ -61,6 +61,14 @@ static json_t *probe_call(const char *name, const char *id)
                      1);
 }
 
+static const char *why_not(const struct conversation_counts *counts)
+{
+    for (int i = 0; i < CONVERSATION_DROPS; i++)
+        if (counts->dropped[i])
+            return conversation_drop_text((enum conversation_drop)i);
+    return "the template prints no calls";
+}
+
 /* The conversation with a turn of `count` calls. */
 static json_t *probe_row(const json_t *conversation, int count)
 {
@@ -94,7 +102,7 @@ static bool printed(const struct conversation_format *format, const json_t *conv
     ok = rows_of(&rows, "conversation", text, strlen(text), err) &&
          conversation_examples(&wide, &rows, 0, &examples, &counts, err);
     if (ok && (examples.count == 0 || examples.items[examples.count - 1].turn != turn))
-        ok = refused(err, "the template prints no calls");
+        ok = refused(err, why_not(&counts));
     if (ok)
         symbols_of(format->tokenizer, &examples.items[examples.count - 1], out);
     examples_free(&examples);

@@ -75,8 +75,12 @@ bool token_table_of(struct token_table *t, const struct tokenizer *tokenizer, st
     t->place = calloc((size_t)t->ids + 1, sizeof *t->place);
     if (!t->list || !t->place)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %u tokens", t->ids);
-    if (!tokenizer_find(tokenizer, "}", 1, &base) || !tokenizer_decode(tokenizer, &base, 1, false, &alone, err))
+    if (!tokenizer_find(tokenizer, "}", 1, &base))
         return error_set(err, ERROR_UNSUPPORTED, "JSON cannot be written so", "the vocabulary has no token for }");
+    if (!tokenizer_decode(tokenizer, &base, 1, false, &alone, err)) {
+        buffer_free(&alone);
+        return false;
+    }
     for (uint32_t id = 0; id < t->ids; id++)
         if (!tokenizer_is_special(tokenizer, id))
             add_bytes(t, tokenizer, base, &alone, id);
