@@ -57,6 +57,8 @@ static void print_model(const json_t *m)
     if (json_is_object(tokenizer))
         printf("tokenizer     %lld entries, %lld special\n", (long long)json_integer_value(json_object_get(tokenizer, "entries")),
                (long long)json_integer_value(json_object_get(tokenizer, "special")));
+    if (json_is_true(json_object_get(m, "head_missing")))
+        puts("head          the embedding: config.json has one of its own, but there is no lm_head.weight");
     printf("chat template %s\n", json_is_true(json_object_get(m, "chat_template")) ? "yes" : "no");
     print_tensors(json_object_get(m, "tensors"));
 }

@@ -27,3 +27,13 @@ expect 2 "\-\-top-p 2: a number" chat --top-p 2 --temperature 1 </dev/null
 expect 2 "say what is drawn from" chat --top-k 2 </dev/null
 printf 'a\000b\n' | "$rondo" chat 2>"$work/err" && fail "a zero byte is taken"
 grep -q "a zero byte" "$work/err" || fail "a zero byte is not named"
+
+# A model's own rule of drawing, and one that has none.
+cp -r models/pocket "$work/own"
+echo '{"do_sample": true, "temperature": 1.5, "top_k": 4}' >"$work/own/generation_config.json"
+echo hello | "$rondo" chat --model "$work/own" --as-model --max-tokens 8 --json >"$work/as_model"
+echo hello | "$rondo" chat --temperature 1.5 --top-k 4 --max-tokens 8 --json | cmp -s - "$work/as_model" || fail "--as-model is not what the file says"
+echo '{"temperature": 1.5}' >"$work/own/generation_config.json"
+echo hello | "$rondo" chat --model "$work/own" --as-model --max-tokens 8 --json | cmp -s - "$work/json" || fail "a rule that draws nothing draws"
+expect 3 "no generation_config.json" sample --as-model --prompt hello
+expect 2 "\-\-greedy and --as-model exclude each other" sample --as-model --greedy --prompt hello

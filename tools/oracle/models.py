@@ -133,6 +133,8 @@ def text_cases():
     yield case("gemma 3", "gemma", T.Gemma3ForCausalLM, T.Gemma3TextConfig, head_dim=8, query_pre_attn_scalar=6, sliding_window=3,
                layer_types=["sliding_attention", "full_attention"], rope_parameters=both)
     yield case("phi3", "phi3", T.Phi3ForCausalLM, T.Phi3Config, rope_parameters=plain(), original_max_position_embeddings=64)
+    yield case("phi3, windows, half of a head rotated", "phi3", T.Phi3ForCausalLM, T.Phi3Config, num_attention_heads=2, num_key_value_heads=1,
+               sliding_window=3, rope_parameters=dict(plain(), partial_rotary_factor=0.5), original_max_position_embeddings=64)
     for name, original in (("phi3, LongRoPE, short", 32), ("phi3, LongRoPE, long", 4)):
         yield case(name, "phi3", T.Phi3ForCausalLM, T.Phi3Config, num_attention_heads=2, num_key_value_heads=1, rope_parameters=dict(LONGROPE),
                    original_max_position_embeddings=original)
