@@ -74,8 +74,28 @@ static void take_spaces(uint8_t flags, const char *text, size_t size, size_t don
         match->end += length;
 }
 
-bool added_tokens_find(const struct added_tokens *a, const uint8_t *flags, bool special, const char *text, size_t size,
-                       size_t from, size_t done, struct added_match *match, size_t *next)
+/* Whether a special token at [start, end) counts. */
+static bool special_counts(const struct added_where *where, size_t start, size_t end)
+{
+    size_t low = 0, high = where->plain_count;
+
+    if (!where->special || !where->plain_count)
+        return where->special;
+    start = origin_at(where->origin, start);
+    end = origin_at(where->origin, end);
+    while (low < high) { /* the first range that ends behind the start */
+        size_t middle = low + (high - low) / 2;
+
+        if (where->plain[middle].end > start)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low == where->plain_count || where->plain[low].start > start || where->plain[low].end < end;
+}
+
+bool added_tokens_find(const struct added_tokens *a, const uint8_t *flags, const struct added_where *where, const char *text,
+                       size_t size, size_t from, size_t done, struct added_match *match, size_t *next)
 {
     for (size_t at = from; at < size; at++) {
         uint32_t id;
@@ -83,7 +103,7 @@ bool added_tokens_find(const struct added_tokens *a, const uint8_t *flags, bool 
 
         if (!length)
             continue;
-        if ((!special && flags[id] & TOKEN_SPECIAL) ||
+        if ((flags[id] & TOKEN_SPECIAL && !special_counts(where, at, at + length)) ||
             (flags[id] & TOKEN_SINGLE_WORD && within_word(text, size, at, at + length))) {
             at += length - 1;
             continue;

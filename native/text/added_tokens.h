@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "native/text/aligned.h"
 #include "native/text/pair_map.h"
+#include "native/text/text_range.h"
 
 struct added_tokens {
     struct pair_map edges, ids; /* owned */
@@ -28,10 +30,18 @@ struct added_match {
     size_t start, end;
 };
 
+/* Where special tokens are looked for: nowhere, or everywhere but within `plain`, ascending ranges of the text that `origin` leads to. */
+struct added_where {
+    bool special;
+    const struct text_range *plain; /* borrowed */
+    size_t plain_count;
+    struct origin origin;
+};
+
 /* The next token at or after `from`; `done` is the end of the one before, beyond which no white space is taken. `flags` are the
- * tokens' (tokenizer_build.h). With `special` false, special ones are passed over, as is what lies within them. *next is where to
+ * tokens' (tokenizer_build.h). Special ones that do not count are passed over, as is what lies within them. *next is where to
  * go on. false if there is none. */
-bool added_tokens_find(const struct added_tokens *a, const uint8_t *flags, bool special, const char *text, size_t size,
-                       size_t from, size_t done, struct added_match *match, size_t *next);
+bool added_tokens_find(const struct added_tokens *a, const uint8_t *flags, const struct added_where *where, const char *text,
+                       size_t size, size_t from, size_t done, struct added_match *match, size_t *next);
 
 #endif

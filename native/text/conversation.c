@@ -224,17 +224,27 @@ static size_t last_token(const struct conversation_format *format, const struct 
     return last;
 }
 
-/* Where the special token ends that `text` begins with, white space aside; 0 if it begins with something else. */
-static size_t first_special(const struct conversation_format *format, const struct buffer *text)
+/* Tokens of text that a template made: special tokens are the template's alone, unless the format says otherwise. */
+static bool encode_rendered(const struct conversation_format *format, const struct buffer *text, const struct text_range *data,
+                            size_t count, struct tokens *tokens, struct error *err)
+{
+    return tokenizer_encode_but(format->tokenizer, (const char *)text->bytes, text->size, data, format->parse_special ? 0 : count,
+                                tokens, err);
+}
+
+/* The first special token behind byte `start` of a rendering, white space aside: where it ends, or 0 if something else is first. */
+static size_t special_behind(const struct conversation_format *format, const struct template_output *out, size_t start)
 {
     struct tokens tokens = { 0 };
-    bool blank = tokenizer_encode(format->tokenizer, (const char *)text->bytes, text->size, true, &tokens, NULL);
+    bool blank = encode_rendered(format, &out->text, out->data, out->data_count, &tokens, NULL);
     size_t end = 0;
 
     for (size_t i = 0; blank && !end && i < tokens.count; i++) {
+        if (tokens.ends[i] <= start)
+            continue;
         if (tokenizer_is_special(format->tokenizer, tokens.ids[i]))
             end = tokens.ends[i];
-        blank = text_is_blank(text->bytes, tokens.ends[i]);
+        blank = text_is_blank(out->text.bytes + start, tokens.ends[i] - start);
     }
     tokens_free(&tokens);
     return end;
@@ -244,15 +254,17 @@ static size_t first_special(const struct conversation_format *format, const stru
  * behind it once the conversation goes on. false if there is none. */
 static bool end_by_next(const struct conversation_format *format, const json_t *row, size_t index, struct turn *turn)
 {
-    struct buffer after = { 0 };
-    size_t end = turn_follow(format, row, index, &after) ? first_special(format, &after) : 0;
+    struct template_output out = { 0 };
+    size_t start, end = turn_follow(format, row, index, &out, &start) ? special_behind(format, &out, start) : 0;
 
     if (end) {
         turn->text.size = turn->own_end;
-        buffer_add(&turn->text, after.bytes, end);
+        buffer_add(&turn->text, out.text.bytes + start, end - start);
+        while (turn->data_count && turn->data[turn->data_count - 1].end > turn->own_end) /* of text that was cut off */
+            turn->data_count--;
         turn->own_end = turn->end = turn->text.size;
     }
-    buffer_free(&after);
+    template_output_free(&out);
     return end > 0;
 }
 
@@ -262,7 +274,7 @@ static enum turn_result turn_tokens(const struct conversation_format *format, co
 {
     size_t last = SIZE_MAX;
 
-    if (!tokenizer_encode(format->tokenizer, (const char *)turn->text.bytes, turn->text.size, true, tokens, err))
+    if (!encode_rendered(format, &turn->text, turn->data, turn->data_count, tokens, err))
         return TURN_FAULT;
     if (turn->part_count)
         last = last_token(format, turn, tokens, turn->end, false);
@@ -270,7 +282,7 @@ static enum turn_result turn_tokens(const struct conversation_format *format, co
         last = last_token(format, turn, tokens, turn->end, true); /* printed behind the messages */
     if (last == SIZE_MAX && !turn->part_count && end_by_next(format, row, index, turn)) {
         tokens_free(tokens);
-        if (!tokenizer_encode(format->tokenizer, (const char *)turn->text.bytes, turn->text.size, true, tokens, err))
+        if (!encode_rendered(format, &turn->text, turn->data, turn->data_count, tokens, err))
             return TURN_FAULT;
         last = last_token(format, turn, tokens, turn->end, true);
     }
@@ -437,11 +449,11 @@ bool conversation_examples(const struct conversation_format *format, const struc
 bool conversation_prompt(const struct conversation_format *format, const json_t *conversation, struct tokens *tokens,
                          struct error *err)
 {
-    struct buffer text = { 0 };
+    struct template_output out = { 0 };
     bool ok = conversation_shape(conversation, err) &&
-              turn_prompt(format, conversation, json_array_size(json_object_get(conversation, "messages")), &text, err) &&
-              tokenizer_encode(format->tokenizer, (const char *)text.bytes, text.size, true, tokens, err);
+              turn_prompt(format, conversation, json_array_size(json_object_get(conversation, "messages")), &out, err) &&
+              encode_rendered(format, &out.text, out.data, out.data_count, tokens, err);
 
-    buffer_free(&text);
+    template_output_free(&out);
     return ok;
 }

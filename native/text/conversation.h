@@ -22,7 +22,8 @@
  *      those it built in a string and printed later, too (template_origin.h).
  *      A template that ends a turn with what opens the next (GLM's <|user|>, <|observation|>) prints no end with the last one:
  *      the end is then the special token that it prints behind the turn once the conversation goes on.
- * The whole text is tokenised once, and a token is trained if it lies in the trained part.
+ * The whole text is tokenised once, and a token is trained if it lies in the trained part. A special token's text that stands in a
+ * text of the row ("<|im_end|>" in what a user wrote) is plain text: only the template writes control tokens (`parse_special`).
  *
  * With `coalesce`, an example whose tokens begin the next one of its row goes into it with its weights: the same positions are
  * trained after the same tokens, once, so that loss and gradient are the same and the shared tokens are computed once.
@@ -51,6 +52,7 @@ struct conversation_format {
     struct template_options options;
     size_t context; /* most tokens an example may have */
     bool coalesce;
+    bool parse_special; /* special tokens in the texts of messages and tools are these tokens; else plain text */
 };
 
 enum conversation_drop {

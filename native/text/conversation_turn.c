@@ -316,7 +316,10 @@ static enum turn_result find_turn(const struct conversation_format *format, cons
         result = TURN_NO_PLACE;
     turn->own_end = span && span->end > turn->start ? span->end : turn->end;
     turn->text = full.text;
+    turn->data = full.data;
+    turn->data_count = full.data_count;
     full.text = (struct buffer){ 0 };
+    full.data = NULL;
     template_output_free(&prompt);
     template_output_free(&full);
     return result;
@@ -341,35 +344,25 @@ enum turn_result turn_render(const struct conversation_format *format, const jso
 void turn_free(struct turn *turn)
 {
     buffer_free(&turn->text);
+    free(turn->data);
     free(turn->parts);
 }
 
-bool turn_follow(const struct conversation_format *format, const json_t *row, size_t index, struct buffer *text)
+bool turn_follow(const struct conversation_format *format, const json_t *row, size_t index, struct template_output *out,
+                 size_t *start)
 {
-    struct template_output out = { 0 };
-    const struct template_span *span;
+    const struct template_span *span = render(format, row, index + 1, FOLLOWED, out, NULL) ? printed_for(index, out) : NULL;
 
-    if (!render(format, row, index + 1, FOLLOWED, &out, NULL))
-        return false;
-    span = printed_for(index, &out);
-    if (span)
-        buffer_add(text, out.text.bytes + span->end, out.text.size - span->end);
-    template_output_free(&out);
+    *start = span ? span->end : 0;
     return span != NULL;
 }
 
-bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,
+bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct template_output *out,
                  struct error *err)
 {
-    struct template_output out = { 0 };
-
     if (!format->template)
         return error_set(err, ERROR_MISSING, NULL, "there is no chat template");
-    if (!render(format, row, count, WITH_PROMPT, &out, err))
-        return error_at(err, "chat template");
-    buffer_add(text, out.text.bytes, out.text.size);
-    template_output_free(&out);
-    return true;
+    return render(format, row, count, WITH_PROMPT, out, err) || error_at(err, "chat template");
 }
 
 bool text_is_blank(const uint8_t *bytes, size_t size)

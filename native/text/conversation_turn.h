@@ -11,6 +11,8 @@
 
 struct turn {
     struct buffer text;
+    struct text_range *data; /* texts of the row in it (template.h), owned */
+    size_t data_count;
     size_t start, end;           /* bytes that the turn is; what follows the end token is still in it */
     bool whole;                  /* a token across the start is the turn's: the opening was found by comparing bytes */
     size_t own_end;              /* what is printed behind it is not of the message itself */
@@ -36,11 +38,12 @@ enum turn_result turn_render(const struct conversation_format *format, const jso
 void turn_free(struct turn *turn);
 
 /* What the template prints behind the message once the conversation goes on: with the row's next message, or a result for the
- * turn's first call, or a user's turn. false when it cannot be told. */
-bool turn_follow(const struct conversation_format *format, const json_t *row, size_t index, struct buffer *text);
+ * turn's first call, or a user's turn: bytes of `out` from *start on. false when it cannot be told. The caller frees `out`. */
+bool turn_follow(const struct conversation_format *format, const json_t *row, size_t index, struct template_output *out,
+                 size_t *start);
 
-/* Messages [0, count) with the generation prompt, appended to `text`. */
-bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct buffer *text,
+/* Messages [0, count) with the generation prompt. */
+bool turn_prompt(const struct conversation_format *format, const json_t *row, size_t count, struct template_output *out,
                  struct error *err);
 
 /* Whether it is white space only. */

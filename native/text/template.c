@@ -82,5 +82,6 @@ void template_output_free(struct template_output *out)
     buffer_free(&out->text);
     free(out->generation);
     free(out->messages);
+    free(out->data);
     *out = (struct template_output){ 0 };
 }

@@ -20,6 +20,7 @@
 #include "native/base/buffer.h"
 #include "native/base/date.h"
 #include "native/base/error.h"
+#include "native/text/text_range.h"
 
 struct template;
 
@@ -58,6 +59,10 @@ struct template_output {
                                        * attributes to the outer one. Text that was kept while a loop stood at a message and is
                                        * printed outside any is that message's, too (template_origin.h). */
     size_t message_count;
+    struct text_range
+        *data; /* what texts of messages, tools and documents are in it, ascending, none touching another: no special
+                               * token is meant by one that stands there */
+    size_t data_count;
 };
 
 /* Renders with `context`, an object: messages, tools, add_generation_prompt, bos_token, ... A member that should be None is

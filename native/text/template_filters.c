@@ -66,10 +66,12 @@ static struct value f_title(struct value v, struct arguments *args)
 
     arguments_end(args, 0);
     while (at < end) {
-        size_t length;
+        size_t length, start = out->size, run;
         uint32_t c = utf8_at(at, end, &length);
 
         utf8_add(out, case_of(args->a, c, first));
+        template_origin_note(args->a, out, start, out->size,
+                             template_origin_at(text.string, (size_t)(at - text.string->bytes), &run));
         first = is_space(c) || (c < 0x80 && strchr("-({[<", (int)c));
         at += length;
     }
@@ -122,7 +124,7 @@ static struct value f_indent(struct value v, struct arguments *args)
             for (int64_t i = 0; i < spaces; i++)
                 buffer_add_u8(out, ' ');
         }
-        origin_add(args->a, out, &(struct string){ at, size + (stop != NULL), text.string->origin });
+        template_origin_add(args->a, out, &(struct string){ at, size + (stop != NULL), text.string->origin });
         if (out->size > TEMPLATE_MAX_OUTPUT)
             template_raise(args->a, ERROR_LIMIT, "more than %d bytes of text", TEMPLATE_MAX_OUTPUT);
         at += size + (stop != NULL);

@@ -12,63 +12,77 @@ static enum flow run_items(struct interpreter *in, const struct node *n, struct 
 
 /* ---- whose text it is ---- */
 
-static void span_add(struct interpreter *in, struct template_span **spans, size_t *count, struct template_span span)
+/* Room for one more in a list that grows by 1, 3, 7 ... */
+static void *list_room(struct interpreter *in, void *items, size_t count, size_t size)
 {
-    if ((*count & (*count + 1)) == 0) { /* 0, 1, 3, 7 ...: full */
-        struct template_span *grown = reallocarray(*spans, *count * 2 + 1, sizeof **spans);
+    void *grown = count & (count + 1) ? items : reallocarray(items, count * 2 + 1, size);
 
-        if (!grown)
-            template_raise(in->a, ERROR_MEMORY, "no memory");
-        *spans = grown;
-    }
-    (*spans)[(*count)++] = span;
+    if (!grown)
+        template_raise(in->a, ERROR_MEMORY, "no memory");
+    return grown;
 }
 
-/* Bytes [start, end) of the output now open are of `message`. */
-static void note(struct interpreter *in, size_t start, size_t end, size_t message)
+static void note_message(struct interpreter *in, size_t start, size_t end, size_t message)
 {
     struct template_output *o = in->output;
     struct template_span *last = o->message_count ? &o->messages[o->message_count - 1] : NULL;
 
-    if (!message || start == end)
-        return;
-    if (in->out != &o->text)
-        origin_note(in->a, in->out, start, end, message);
-    else if (last && last->end == start && last->message == message - 1)
+    if (last && last->end == start && last->message == message - 1) {
         last->end = end;
-    else
-        span_add(in, &o->messages, &o->message_count, (struct template_span){ start, end, message - 1 });
+        return;
+    }
+    o->messages = list_room(in, o->messages, o->message_count, sizeof *o->messages);
+    o->messages[o->message_count++] = (struct template_span){ start, end, message - 1 };
+}
+
+static void note_data(struct interpreter *in, size_t start, size_t end)
+{
+    struct template_output *o = in->output;
+
+    if (o->data_count && o->data[o->data_count - 1].end == start) {
+        o->data[o->data_count - 1].end = end;
+        return;
+    }
+    o->data = list_room(in, o->data, o->data_count, sizeof *o->data);
+    o->data[o->data_count++] = (struct text_range){ start, end };
 }
 
 /* What was appended from `start` on is of the message that the loop stands at; outside any, and in a mapping that the template
  * made (where turns are merged, say), a string's own origin holds. */
 static void note_output(struct interpreter *in, size_t start, const struct string *text)
 {
-    bool own = text && text->origin && (!in->message || in->made);
-
     for (size_t at = start, end; at < in->out->size; at = end) {
-        size_t message = 0;
+        size_t mark = 0, message = in->message;
 
         end = in->out->size;
-        if (own) {
-            message = origin_at(text, at - start, &end);
+        if (text && text->origin) {
+            mark = template_origin_at(text, at - start, &end);
             end += start;
+            if ((!message || in->made) && mark >> 1)
+                message = mark >> 1;
         }
-        note(in, at, end, message ? message : in->message);
+        if (in->out != &in->output->text) {
+            template_origin_note(in->a, in->out, at, end, template_mark(message, mark & 1));
+            continue;
+        }
+        if (message)
+            note_message(in, at, end, message);
+        if (mark & 1)
+            note_data(in, at, end);
     }
 }
 
 static void print(struct interpreter *in, struct value v)
 {
     size_t start = in->out->size;
+    struct value text;
 
-    if (v.kind == VALUE_STRING) {
-        arena_step(in->a, 1);
-        buffer_add(in->out, v.string->bytes, v.string->size);
-    } else {
-        value_print(in->a, v, in->out);
-    }
-    note_output(in, start, v.kind == VALUE_STRING ? v.string : NULL);
+    arena_step(in->a, 1);
+    if (v.kind == VALUE_UNDEFINED)
+        return;
+    text = value_str(in->a, v);
+    buffer_add(in->out, text.string->bytes, text.string->size);
+    note_output(in, start, text.string);
 }
 
 void interpreter_keep_dict(struct interpreter *in, struct dict *dict)
@@ -78,7 +92,7 @@ void interpreter_keep_dict(struct interpreter *in, struct dict *dict)
     dict->message = in->message;
     dict->made = true;
     for (size_t i = 0; i < dict->count; i++)
-        dict->entries[i].value = origin_keep(in->a, dict->entries[i].value, in->message);
+        dict->entries[i].value = template_origin_keep(in->a, dict->entries[i].value, in->message);
 }
 
 /* ---- calls ---- */
@@ -260,7 +274,7 @@ static struct value evaluate_items(struct interpreter *in, const struct node *n)
 
             dict_set(in->a, v.dict, key, evaluate(in, n->items[++i]));
         } else {
-            list_add(in->a, v.list, origin_keep(in->a, evaluate(in, n->items[i]), in->message));
+            list_add(in->a, v.list, template_origin_keep(in->a, evaluate(in, n->items[i]), in->message));
         }
     if (n->kind == NODE_DICT)
         interpreter_keep_dict(in, v.dict);
@@ -515,9 +529,10 @@ static void run_generation(struct interpreter *in, const struct node *n)
     in->generation = true;
     run(in, n->body);
     in->generation = outer;
-    if (records)
-        span_add(in, &in->output->generation, &in->output->generation_count,
-                 (struct template_span){ start, in->out->size, in->message - 1 });
+    if (!records)
+        return;
+    in->output->generation = list_room(in, in->output->generation, in->output->generation_count, sizeof *in->output->generation);
+    in->output->generation[in->output->generation_count++] = (struct template_span){ start, in->out->size, in->message - 1 };
 }
 
 static void run_macro(struct interpreter *in, const struct node *n)
@@ -559,11 +574,11 @@ static enum flow run_node(struct interpreter *in, const struct node *n)
     case NODE_WITH:
         return run_with(in, n);
     case NODE_SET:
-        frame_assign(in, n->a, origin_keep(in->a, evaluate(in, n->b), in->message));
+        frame_assign(in, n->a, template_origin_keep(in->a, evaluate(in, n->b), in->message));
         break;
     case NODE_SET_BLOCK:
         v = run_block(in, n);
-        frame_assign(in, n->a, origin_keep(in->a, n->b ? filter_text(in, n->b, v) : v, in->message));
+        frame_assign(in, n->a, template_origin_keep(in->a, n->b ? filter_text(in, n->b, v) : v, in->message));
         break;
     case NODE_FILTER_BLOCK:
         print(in, filter_text(in, n->b, run_block(in, n)));

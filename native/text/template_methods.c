@@ -66,7 +66,7 @@ struct value string_case(struct arena *a, const struct string *s, bool upper)
         else
             utf8_add(out, case_of(a, c, upper));
         if (s->origin)
-            origin_note(a, out, start, out->size, origin_at(s, (size_t)(at - s->bytes), &run));
+            template_origin_note(a, out, start, out->size, template_origin_at(s, (size_t)(at - s->bytes), &run));
         at += length;
     }
     return value_buffer(a, out);
@@ -246,7 +246,7 @@ static void add_conversion(struct arena *a, char c, const char *flags, struct va
         text = value_buffer(a, repr).string;
         if (*flags)
             template_raise(a, ERROR_UNSUPPORTED, "%%%s%c in a format", flags, c);
-        origin_add(a, out, text);
+        template_origin_add(a, out, text);
         return;
     }
     if (v.kind < VALUE_BOOL || v.kind > VALUE_FLOAT)

@@ -53,7 +53,7 @@ struct value value_escape(struct arena *a, struct value v)
         else
             buffer_add_u8(out, (uint8_t)c);
         if (text.string->origin)
-            origin_note(a, out, start, out->size, origin_at(text.string, i, &run));
+            template_origin_note(a, out, start, out->size, template_origin_at(text.string, i, &run));
     }
     text = value_buffer(a, out);
     text.markup = true;
@@ -72,8 +72,8 @@ static struct value strings_join(struct arena *a, struct value x, struct value y
     struct buffer *out = arena_buffer(a);
 
     arena_step(a, (x.string->size + y.string->size) / 64);
-    origin_add(a, out, x.string);
-    origin_add(a, out, y.string);
+    template_origin_add(a, out, x.string);
+    template_origin_add(a, out, y.string);
 
     struct value v = value_buffer(a, out);
 
@@ -82,10 +82,10 @@ static struct value strings_join(struct arena *a, struct value x, struct value y
 }
 
 /* A call's arguments, read as a mapping, are still the text they came as where text is due. */
-static struct value as_text(struct arena *a, struct value v, struct value other)
+static struct value as_text(struct value v, struct value other)
 {
     if (v.kind == VALUE_DICT && v.dict->verbatim && other.kind == VALUE_STRING)
-        return value_string(a, v.dict->verbatim->bytes, v.dict->verbatim->size);
+        return (struct value){ .kind = VALUE_STRING, .string = v.dict->verbatim };
     return v;
 }
 
@@ -94,8 +94,8 @@ struct value value_add(struct arena *a, struct value x, struct value y)
     int64_t i, j, sum;
     double d, e;
 
-    x = as_text(a, x, y);
-    y = as_text(a, y, x);
+    x = as_text(x, y);
+    y = as_text(y, x);
     if (x.kind == VALUE_STRING && y.kind == VALUE_STRING)
         return strings_join(a, x, y);
     if (x.kind == VALUE_LIST && y.kind == VALUE_LIST && x.list->shape == y.list->shape && x.list->shape <= SHAPE_TUPLE) {
@@ -535,7 +535,7 @@ struct value value_slice(struct arena *a, struct value v, struct value start, st
     struct buffer *joined = arena_buffer(a);
 
     for (size_t i = 0; i < out.list->count; i++)
-        origin_add(a, joined, out.list->items[i].string);
+        template_origin_add(a, joined, out.list->items[i].string);
     out = value_buffer(a, joined);
     out.markup = v.markup;
     return out;

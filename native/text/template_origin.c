@@ -2,10 +2,13 @@
 
 #include <string.h>
 
-size_t origin_at(const struct string *s, size_t at, size_t *end)
+static const struct template_run all_data = { SIZE_MAX, 1 };
+const struct template_origin TEMPLATE_DATA = { NULL, &all_data, 1 };
+
+size_t template_origin_at(const struct string *s, size_t at, size_t *end)
 {
-    const struct origin *o = s->origin;
-    size_t low = 0, high = o ? o->count : 0, shift = o ? (size_t)(s->bytes - o->bytes) : 0;
+    const struct template_origin *o = s->origin;
+    size_t low = 0, high = o ? o->count : 0, shift = o && o->bytes ? (size_t)(s->bytes - o->bytes) : 0;
 
     while (low < high) { /* the first run that ends behind the byte */
         size_t middle = low + (high - low) / 2;
@@ -20,74 +23,75 @@ size_t origin_at(const struct string *s, size_t at, size_t *end)
         return 0;
     }
     *end = o->runs[low].end - shift < s->size ? o->runs[low].end - shift : s->size;
-    return o->runs[low].message;
+    return o->runs[low].mark;
 }
 
-void origin_add(struct arena *a, struct buffer *out, const struct string *s)
+void template_origin_add(struct arena *a, struct buffer *out, const struct string *s)
 {
     size_t start = out->size;
 
     buffer_add(out, s->bytes, s->size);
     for (size_t at = 0, end; s->origin && at < s->size; at = end) {
-        size_t message = origin_at(s, at, &end);
+        size_t mark = template_origin_at(s, at, &end);
 
-        if (message)
-            origin_note(a, out, start + at, start + end, message);
+        if (mark)
+            template_origin_note(a, out, start + at, start + end, mark);
     }
 }
 
-static void add_run(struct arena *a, struct scratch *s, size_t end, size_t message)
+static void add_run(struct arena *a, struct scratch *s, size_t end, size_t mark)
 {
     if (s->run_count == s->run_capacity) {
         size_t capacity = s->run_capacity ? s->run_capacity * 2 : 8;
-        struct run *grown = arena_array(a, capacity, sizeof *grown);
+        struct template_run *grown = arena_array(a, capacity, sizeof *grown);
 
         if (s->run_count)
             memcpy(grown, s->runs, s->run_count * sizeof *grown);
         s->runs = grown;
         s->run_capacity = capacity;
     }
-    s->runs[s->run_count++] = (struct run){ end, message };
+    s->runs[s->run_count++] = (struct template_run){ end, mark };
 }
 
-void origin_note(struct arena *a, struct buffer *out, size_t start, size_t end, size_t message)
+void template_origin_note(struct arena *a, struct buffer *out, size_t start, size_t end, size_t mark)
 {
     struct scratch *s = (struct scratch *)out;
-    struct run *last = s->run_count ? &s->runs[s->run_count - 1] : NULL;
+    struct template_run *last = s->run_count ? &s->runs[s->run_count - 1] : NULL;
 
     if (start == end)
         return;
     arena_step(a, 1);
-    if (last && last->end == start && last->message == message) {
+    if (last && last->end == start && last->mark == mark) {
         last->end = end;
         return;
     }
     if (start > (last ? last->end : 0))
         add_run(a, s, start, 0);
-    add_run(a, s, end, message);
+    add_run(a, s, end, mark);
 }
 
-struct value origin_keep(struct arena *a, struct value v, size_t message)
+struct value template_origin_keep(struct arena *a, struct value v, size_t message)
 {
     size_t at = 0, count = 0, end;
 
     if (!message || v.kind != VALUE_STRING || !v.string->size)
         return v;
     for (bool known = true; at < v.string->size; at = end, count++) {
-        known &= origin_at(v.string, at, &end) != 0;
+        known &= template_origin_at(v.string, at, &end) >> 1 != 0;
         if (known && end == v.string->size)
             return v;
     }
 
-    struct origin *origin = arena_new(a, sizeof *origin);
+    struct template_origin *origin = arena_new(a, sizeof *origin);
+    struct template_run *runs = arena_array(a, count, sizeof *runs);
     struct string *kept = arena_new(a, sizeof *kept);
 
     arena_step(a, count);
-    *origin = (struct origin){ v.string->bytes, arena_array(a, count, sizeof *origin->runs), 0 };
+    *origin = (struct template_origin){ v.string->bytes, runs, 0 };
     for (at = 0; at < v.string->size; at = end) {
-        size_t of = origin_at(v.string, at, &end);
+        size_t mark = template_origin_at(v.string, at, &end);
 
-        origin->runs[origin->count++] = (struct run){ end, of ? of : message };
+        runs[origin->count++] = (struct template_run){ end, mark >> 1 ? mark : template_mark(message, mark & 1) };
     }
     *kept = (struct string){ v.string->bytes, v.string->size, origin };
     v.string = kept;

@@ -41,7 +41,7 @@ static bool printable(uint32_t c)
            !(c >= 0xe000 && c <= 0xf8ff);
 }
 
-static void string_repr(const struct string *s, struct buffer *out)
+static void string_repr(struct arena *a, const struct string *s, struct buffer *out)
 {
     bool single = s->size && memchr(s->bytes, '\'', s->size), twice = s->size && memchr(s->bytes, '"', s->size);
     char quote = single && !twice ? '"' : '\'';
@@ -49,7 +49,7 @@ static void string_repr(const struct string *s, struct buffer *out)
 
     buffer_add_u8(out, (uint8_t)quote);
     while (at < end) {
-        size_t length;
+        size_t length, start = out->size, run;
         uint32_t c = utf8_at(at, end, &length);
 
         if (c == (uint32_t)quote || c == '\\')
@@ -60,6 +60,8 @@ static void string_repr(const struct string *s, struct buffer *out)
             buffer_add(out, at, length);
         else
             buffer_printf(out, c <= 0xff ? "\\x%02x" : c <= 0xffff ? "\\u%04x" : "\\U%08x", c);
+        if (s->origin)
+            template_origin_note(a, out, start, out->size, template_origin_at(s, (size_t)(at - s->bytes), &run));
         at += length;
     }
     buffer_add_u8(out, (uint8_t)quote);
@@ -119,7 +121,7 @@ void value_repr(struct arena *a, struct value v, struct buffer *out)
     case VALUE_STRING:
         if (v.markup)
             buffer_add_text(out, "Markup(");
-        string_repr(v.string, out);
+        string_repr(a, v.string, out);
         if (v.markup)
             buffer_add_text(out, ")");
         break;
@@ -128,7 +130,7 @@ void value_repr(struct arena *a, struct value v, struct buffer *out)
         break;
     case VALUE_DICT:
         if (v.dict->verbatim)
-            buffer_add(out, v.dict->verbatim->bytes, v.dict->verbatim->size);
+            template_origin_add(a, out, v.dict->verbatim);
         else
             dict_repr(a, v.dict, out);
         break;
@@ -142,21 +144,21 @@ void value_print(struct arena *a, struct value v, struct buffer *out)
 {
     arena_step(a, 1);
     if (v.kind == VALUE_STRING)
-        origin_add(a, out, v.string);
+        template_origin_add(a, out, v.string);
     else if (v.kind != VALUE_UNDEFINED)
         value_repr(a, v, out);
     if (out->size > TEMPLATE_MAX_OUTPUT)
         template_raise(a, ERROR_LIMIT, "more than %d bytes of output", TEMPLATE_MAX_OUTPUT);
 }
 
-static void json_text(const struct string *s, bool ascii, struct buffer *out)
+static void json_text(struct arena *a, const struct string *s, bool ascii, struct buffer *out)
 {
     static const char named[] = "\"\\\n\r\t\b\f", names[] = "\"\\nrtbf";
     const char *at = s->bytes, *end = at + s->size;
 
     buffer_add_text(out, "\"");
     while (at < end) {
-        size_t length;
+        size_t length, start = out->size, run;
         uint32_t c = utf8_at(at, end, &length);
         const char *name = c && c < 0x80 ? strchr(named, (int)c) : NULL;
 
@@ -168,6 +170,8 @@ static void json_text(const struct string *s, bool ascii, struct buffer *out)
             buffer_printf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
         else
             buffer_add(out, at, length);
+        if (s->origin)
+            template_origin_note(a, out, start, out->size, template_origin_at(s, (size_t)(at - s->bytes), &run));
         at += length;
     }
     buffer_add_text(out, "\"");
@@ -185,7 +189,7 @@ static void json_line(const struct json_style *style, int depth, struct buffer *
 static void json_key(struct arena *a, struct value key, const struct json_style *style, struct buffer *out)
 {
     if (key.kind == VALUE_STRING) {
-        json_text(key.string, style->ascii, out);
+        json_text(a, key.string, style->ascii, out);
         return;
     }
     if (key.kind > VALUE_STRING || key.kind == VALUE_UNDEFINED)
@@ -262,11 +266,11 @@ void value_json(struct arena *a, struct value v, const struct json_style *style,
             float_print(v.real, out);
         break;
     case VALUE_STRING:
-        json_text(v.string, style->ascii, out);
+        json_text(a, v.string, style->ascii, out);
         break;
     case VALUE_DICT:
         if (v.dict->verbatim && style->indent < 0 && !style->ascii && !style->sort) {
-            buffer_add(out, v.dict->verbatim->bytes, v.dict->verbatim->size);
+            template_origin_add(a, out, v.dict->verbatim);
             break;
         }
         json_members(a, v, style, depth, out);

@@ -219,14 +219,18 @@ static struct value str_removesuffix(struct value self, struct arguments *args)
 /* Text that takes the place of byte `at` of `s` and on. */
 static void add_instead(struct arena *a, struct buffer *out, const struct string *text, const struct string *s, size_t at)
 {
-    size_t start = out->size, end, message = origin_at(s, at, &end);
+    size_t start = out->size, end, message = template_origin_at(s, at, &end) >> 1;
 
     if (!message) {
-        origin_add(a, out, text);
+        template_origin_add(a, out, text);
         return;
     }
     buffer_add(out, text->bytes, text->size);
-    origin_note(a, out, start, out->size, message);
+    for (size_t i = 0; i < text->size; i = end) {
+        size_t mark = template_origin_at(text, i, &end);
+
+        template_origin_note(a, out, start + i, start + end, template_mark(message, mark & 1));
+    }
 }
 
 static struct value str_replace(struct value self, struct arguments *args)
@@ -249,7 +253,7 @@ static struct value str_replace(struct value self, struct arguments *args)
         if (!found)
             break;
         most -= most > 0;
-        origin_add(args->a, out, &(struct string){ at, (size_t)(found - at), s->origin });
+        template_origin_add(args->a, out, &(struct string){ at, (size_t)(found - at), s->origin });
         add_instead(args->a, out, to, s, (size_t)(found - s->bytes));
         if (out->size > TEMPLATE_MAX_OUTPUT)
             template_raise(args->a, ERROR_LIMIT, "more than %d bytes of text", TEMPLATE_MAX_OUTPUT);
@@ -258,12 +262,12 @@ static struct value str_replace(struct value self, struct arguments *args)
             if (at >= end)
                 break;
             utf8_at(at, end, &length);
-            origin_add(args->a, out, &(struct string){ at, length, s->origin });
+            template_origin_add(args->a, out, &(struct string){ at, length, s->origin });
             at += length;
         }
     }
     if (at < end)
-        origin_add(args->a, out, &(struct string){ at, (size_t)(end - at), s->origin });
+        template_origin_add(args->a, out, &(struct string){ at, (size_t)(end - at), s->origin });
 
     struct value v = value_buffer(args->a, out);
 
@@ -302,10 +306,12 @@ static struct value str_title(struct value self, struct arguments *args)
 
     arguments_end(args, 0);
     while (at < end) {
-        size_t length;
+        size_t length, start = out->size, run;
         uint32_t c = utf8_at(at, end, &length);
 
         utf8_add(out, case_of(args->a, c, !inside));
+        template_origin_note(args->a, out, start, out->size,
+                             template_origin_at(self.string, (size_t)(at - self.string->bytes), &run));
         inside = is_letter(args->a, c);
         at += length;
     }
@@ -382,7 +388,7 @@ static struct value str_join(struct value self, struct arguments *args)
     text = arena_buffer(args->a);
     for (size_t i = 0; i < items->count; i++) {
         if (i)
-            origin_add(args->a, text, self.string);
+            template_origin_add(args->a, text, self.string);
         value_print(args->a, items->items[i], text);
     }
     return value_buffer(args->a, text);

@@ -187,10 +187,12 @@ struct value value_buffer(struct arena *a, struct buffer *b)
         memcpy(bytes, b->bytes, size);
     *made = (struct string){ bytes, size, NULL };
     if (s->run_count) {
-        struct origin *origin = arena_new(a, sizeof *origin);
+        struct template_origin *origin = arena_new(a, sizeof *origin);
 
-        *origin = (struct origin){ bytes, arena_array(a, s->run_count, sizeof *origin->runs), s->run_count };
-        memcpy(origin->runs, s->runs, s->run_count * sizeof *origin->runs);
+        struct template_run *runs = arena_array(a, s->run_count, sizeof *runs);
+
+        memcpy(runs, s->runs, s->run_count * sizeof *runs);
+        *origin = (struct template_origin){ bytes, runs, s->run_count };
         made->origin = origin;
     }
     arena_release(a, b);
@@ -444,7 +446,16 @@ int value_order(struct arena *a, struct value x, struct value y)
 
 /* ---- from JSON ---- */
 
-struct value value_of_json(struct arena *a, const json_t *json)
+static struct value text_of(struct arena *a, const char *bytes, size_t size, const struct template_origin *origin)
+{
+    struct string *s = arena_new(a, sizeof *s);
+
+    *s = (struct string){ bytes, size, origin };
+    return (struct value){ .kind = VALUE_STRING, .string = s };
+}
+
+/* Texts of `origin`. */
+static struct value value_of_json(struct arena *a, const json_t *json, const struct template_origin *origin)
 {
     struct value v = value_none();
 
@@ -459,17 +470,18 @@ struct value value_of_json(struct arena *a, const json_t *json)
         v = value_dict(a);
         json_object_keylen_foreach((json_t *)json, key, length, item)
         {
-            dict_append(a, v.dict, value_string(a, key, length), value_of_json(a, item)); /* names are unique in json_read */
+            dict_append(a, v.dict, text_of(a, key, length, origin),
+                        value_of_json(a, item, origin)); /* names are unique in json_read */
         }
         break;
     }
     case JSON_ARRAY:
         v = value_list(a, SHAPE_LIST);
         for (size_t i = 0; i < json_array_size(json); i++)
-            list_add(a, v.list, value_of_json(a, json_array_get(json, i)));
+            list_add(a, v.list, value_of_json(a, json_array_get(json, i), origin));
         break;
     case JSON_STRING:
-        v = value_string(a, json_string_value(json), json_string_length(json));
+        v = text_of(a, json_string_value(json), json_string_length(json), origin);
         break;
     case JSON_INTEGER:
         v = value_int(json_integer_value(json));
@@ -506,7 +518,7 @@ static void read_arguments(struct arena *a, struct value call)
     if (!json_is_object(json))
         return;
 
-    struct value mapping = value_of_json(a, json);
+    struct value mapping = value_of_json(a, json, &TEMPLATE_DATA);
 
     mapping.dict->verbatim = arguments.string;
     dict_set(a, call.dict, value_as_text(a, "arguments"), mapping);
@@ -514,7 +526,16 @@ static void read_arguments(struct arena *a, struct value call)
 
 struct value value_of_context(struct arena *a, const json_t *context, bool literal)
 {
-    struct value root = value_of_json(a, context), messages, calls, function;
+    struct value root = value_dict(a), messages, calls, function;
+    const char *name;
+    json_t *item;
+
+    json_object_foreach((json_t *)context, name, item)
+    {
+        bool data = !strcmp(name, "messages") || !strcmp(name, "tools") || !strcmp(name, "documents");
+
+        dict_append(a, root.dict, value_as_text(a, name), value_of_json(a, item, data ? &TEMPLATE_DATA : NULL));
+    }
 
     if (!dict_get_text(root.dict, "messages", &messages) || messages.kind != VALUE_LIST)
         return root;

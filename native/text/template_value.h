@@ -36,7 +36,7 @@ struct arena {
 struct scratch {
     struct buffer buffer; /* first: a buffer's scratch has its address */
     struct scratch *next;
-    struct run *runs; /* whose text it is so far (template_origin.h) */
+    struct template_run *runs; /* whose text it is so far (template_origin.h) */
     size_t run_count, run_capacity;
     bool busy;
 };
@@ -75,7 +75,7 @@ enum list_shape { SHAPE_LIST, SHAPE_TUPLE, SHAPE_GENERATOR, SHAPE_VIEW, SHAPE_RA
 struct string {
     const char *bytes; /* UTF-8 */
     size_t size;
-    const struct origin *origin; /* whose text it is (template_origin.h), or NULL: made outside any message */
+    const struct template_origin *origin; /* whose text it is (template_origin.h), or NULL: made outside any message */
 };
 
 struct value {
@@ -138,7 +138,7 @@ bool value_true(struct value v);
 bool value_equal(struct arena *a, struct value x, struct value y);
 int value_order(struct arena *a, struct value x, struct value y); /* <0, 0, >0; raises if Python has no order */
 
-/* Appends str(v) and repr(v). What value_print appends to is of arena_buffer: a string brings along whose text it is. */
+/* Appends str(v) and repr(v), to a buffer of arena_buffer: a string brings along whose text it is. */
 void value_print(struct arena *a, struct value v, struct buffer *out);
 void value_repr(struct arena *a, struct value v, struct buffer *out);
 void float_print(double d, struct buffer *out); /* Python's repr: shortest that reads back */
@@ -146,9 +146,8 @@ void float_print(double d, struct buffer *out); /* Python's repr: shortest that 
 /* str(v) as a string value: the value itself if it is a string. */
 struct value value_str(struct arena *a, struct value v);
 
-/* A JSON value, and a whole context: messages know their index; unless `literal`, arguments stay verbatim (template_render).
- * Both borrow. */
-struct value value_of_json(struct arena *a, const json_t *json);
+/* A whole context: messages know their index; texts of messages, tools and documents are data (template_origin.h); unless `literal`,
+ * arguments stay verbatim (template_render). Borrows. */
 struct value value_of_context(struct arena *a, const json_t *context, bool literal);
 
 /* ---- json.dumps ---- */
@@ -159,6 +158,7 @@ struct json_style {
     const char *item, *key; /* separators */
 };
 
+/* `out` is of arena_buffer. */
 void value_json(struct arena *a, struct value v, const struct json_style *style, int depth, struct buffer *out);
 
 #endif

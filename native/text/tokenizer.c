@@ -52,7 +52,7 @@ void tokens_add(struct tokens *tokens, uint32_t id, uint32_t end)
 
 struct encoding {
     const struct tokenizer *t;
-    bool special;
+    struct added_where where; /* special tokens count */
     struct normalizer_work normalizer;
     struct pretokenizer_work *pretokenizer;
     struct bpe_work bpe;
@@ -124,13 +124,15 @@ static bool encode_normalized(struct encoding *e, const char *text, size_t size,
     const struct tokenizer *t = e->t;
     struct normalized n = { text, size, { NULL, start } };
     struct added_match match;
+    struct added_where where = e->where;
     size_t done = 0, next = 0;
 
     if (!size)
         return true;
     if (!normalizer_apply(&t->normalizer, &e->normalizer, &n, e->err))
         return false;
-    while (added_tokens_find(&t->added_normalized, t->flags, e->special, n.text, n.size, next, done, &match, &next)) {
+    where.origin = n.origin;
+    while (added_tokens_find(&t->added_normalized, t->flags, &where, n.text, n.size, next, done, &match, &next)) {
         if (done < match.start && !encode_between(e, n.text + done, match.start - done, origin_from(n.origin, done)))
             return false;
         tokens_add(e->out, match.id, origin_at(n.origin, match.end));
@@ -145,7 +147,7 @@ static bool encode_text(struct encoding *e, const char *text, size_t size)
     struct added_match match;
     size_t done = 0, next = 0;
 
-    while (added_tokens_find(&t->added, t->flags, e->special, text, size, next, done, &match, &next)) {
+    while (added_tokens_find(&t->added, t->flags, &e->where, text, size, next, done, &match, &next)) {
         if (done < match.start && !encode_normalized(e, text + done, match.start - done, (uint32_t)done))
             return false;
         tokens_add(e->out, match.id, (uint32_t)match.end);
@@ -154,10 +156,10 @@ static bool encode_text(struct encoding *e, const char *text, size_t size)
     return encode_normalized(e, text + done, size - done, (uint32_t)done);
 }
 
-bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool special, struct tokens *out,
-                      struct error *err)
+static bool encode(const struct tokenizer *t, const char *text, size_t size, struct added_where where, struct tokens *out,
+                   struct error *err)
 {
-    struct encoding e = { .t = t, .special = special, .out = out, .err = err };
+    struct encoding e = { .t = t, .where = where, .out = out, .err = err };
     size_t fault;
 
     if (size > TOKENIZER_MAX_TEXT)
@@ -188,6 +190,18 @@ void tokenizer_start(const struct tokenizer *t, struct tokens *tokens)
 {
     for (size_t i = 0; i < t->before_count; i++)
         tokens_add(tokens, t->before[i], 0);
+}
+
+bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool special, struct tokens *out,
+                      struct error *err)
+{
+    return encode(t, text, size, (struct added_where){ .special = special }, out, err);
+}
+
+bool tokenizer_encode_but(const struct tokenizer *t, const char *text, size_t size, const struct text_range *plain, size_t count,
+                          struct tokens *out, struct error *err)
+{
+    return encode(t, text, size, (struct added_where){ .special = true, .plain = plain, .plain_count = count }, out, err);
 }
 
 void tokenizer_surround(const struct tokenizer *t, struct tokens *tokens)

@@ -21,6 +21,7 @@
 
 #include "native/base/buffer.h"
 #include "native/base/error.h"
+#include "native/text/text_range.h"
 
 struct tokenizer;
 
@@ -88,6 +89,10 @@ void tokens_add(struct tokens *tokens, uint32_t id, uint32_t end);
  * Errors: syntax (not UTF-8), limit. */
 bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t size, bool special, struct tokens *out,
                       struct error *err);
+
+/* The same with special tokens but where one lies within a range of `plain` (ascending): text of others in what a template made. */
+bool tokenizer_encode_but(const struct tokenizer *t, const char *text, size_t size, const struct text_range *plain, size_t count,
+                          struct tokens *out, struct error *err);
 
 /* Puts the ids around a whole text that the file's post_processor names (BOS, EOS). */
 void tokenizer_surround(const struct tokenizer *t, struct tokens *tokens);

@@ -117,6 +117,10 @@ static void print_rows(const json_t *spec)
         printf("%sstrftime_now prints %s", before, json_string_value(date));
         before = ", ";
     }
+    if (json_is_true(json_object_get(spec, "parse_special"))) {
+        printf("%sspecial tokens in messages are control tokens (parse_special)", before);
+        before = ", ";
+    }
     if (*before == ',')
         printf("\n");
 }

@@ -141,6 +141,7 @@ static const struct schema_field spec_fields[] = {
     FIELD("model", OBJECT, .of = &script),
     FIELD("chat_template", TEXT, .least = 1, .most = 64, .fallback = "\"model\""),
     FIELD("template_date", TEXT, .least = 10, .most = 10, .optional = true),
+    FIELD("parse_special", FLAG, .optional = true),
     FIELD("adapter", OBJECT, .of = &adapter),
     FIELD("objective", OBJECT, .of = &script),
     FIELD("reward", OBJECT, .of = &script, .optional = true),

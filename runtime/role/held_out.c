@@ -83,6 +83,7 @@ static bool read_as_run(const json_t *draft, const char *base, const char *path,
                                               .template = template,
                                               .variables = model_template_variables(model),
                                               .options = { .date = date },
+                                              .parse_special = json_is_true(json_object_get(draft, "parse_special")),
                                               .context = (size_t)document_integer(draft, "context") };
 
         ok = rows_usable(&format, path, err) || error_at(err, "network.eval.data");

@@ -303,7 +303,8 @@ struct conversation_format session_format(const struct session *s)
                                          .template = s->template,
                                          .variables = s->variables,
                                          .options = { .date = s->date },
-                                         .context = (size_t)s->rules.context };
+                                         .context = (size_t)s->rules.context,
+                                         .parse_special = json_is_true(json_object_get(s->spec, "parse_special")) };
 }
 
 static bool read_shard(struct session *s, struct session_shard *shard, struct error *err)
