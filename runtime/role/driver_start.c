@@ -31,11 +31,11 @@ bool driver_enrol(struct driver *d, struct error *err)
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
     }
-    json_t *fields =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I}}", "run", cid_text(d->course->id, run), "role", node->role,
-                  "account", address_text(node->account, account), "kernel_class", digest, "endpoint", node_endpoint(node),
-                  "serial", have ? document_integer(have, "serial") + 1 : (json_int_t)0, "capacity", "memory", (json_int_t)memory_limit(),
-                  "threads", (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
+    json_t *fields = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I}}", "run", cid_text(d->course->id, run), "role",
+                               node->role, "account", address_text(node->account, account), "kernel_class", digest, "endpoint",
+                               node_endpoint(node), "serial", have ? document_integer(have, "serial") + 1 : (json_int_t)0,
+                               "capacity", "memory", (json_int_t)memory_limit(), "threads",
+                               (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
     bool ok = document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
               journal_put_document(node->journal, &document, err) && course_enrol(d->course, &document, err);
 
