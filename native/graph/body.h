@@ -8,8 +8,8 @@
  *                              └─ dlogits ─┬─ dh          o1 [tile_rows embed]
  *                                          └─ dE          a2 [vocab embed] ── dot_onto ── o2, which is a2 of the next tile
  *
- * Rows do not meet but in sums over all of them. A product summed over rows goes by chunks of 256 added in ascending order, which are the
- * tiles; a sum over rows goes by 32 lanes, row i to lane i mod 32, which a tile adds to. So tiles change no bit.
+ * Rows do not meet but in sums over all of them. A product summed over rows goes by chunks of 256 added in ascending order, of which a
+ * tile has one or two; a sum over rows goes by 32 lanes, row i to lane i mod 32, which a tile adds to. So tiles change no bit.
  */
 #ifndef RONDO_GRAPH_BODY_H
 #define RONDO_GRAPH_BODY_H
@@ -17,10 +17,12 @@
 #include "native/graph/plan.h"
 
 enum {
-    BODY_TILE = 256,   /* rows at once: the chunk of a product */
-    BODY_PART = 64,    /* of chosen rows: the last ones */
-    BODY_LANES = 32,   /* of a sum over rows */
-    BODY_BLOCK = 4096, /* rows whose lanes are added up together */
+    BODY_CHUNK = 256,    /* rows of a chunk of a product: tiles are one or two */
+    BODY_FEW = 1 << 13,  /* words whose part of a table stays in the cache from tile to tile */
+    BODY_MANY = 1 << 16, /* words at most whose logits may be there for two chunks */
+    BODY_PART = 64,      /* of chosen rows: the last ones */
+    BODY_LANES = 32,     /* of a sum over rows */
+    BODY_BLOCK = 4096,   /* rows whose lanes are added up together */
     BODY_SIZES = 2,
     BODY_OUTS = STEP_EXTRA,
     BODY_INPUTS = 32

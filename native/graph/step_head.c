@@ -1,7 +1,7 @@
 /* step_head.c - the body of a head (body.h), some rows at a time.
  *
- *     no sum over rows     rows that matter, from anywhere, 256 at a time and the last ones 64 at a time: what a tile lacks is zeros
- *     a sum over rows      all rows in their order, a tile a chunk; one of which nothing matters is left out: it would add +0
+ *     no sum over rows     rows that matter, from anywhere, a tile at a time and the last ones 64 at a time: what a tile lacks is zeros
+ *     a sum over rows      all rows in their order; a tile of which nothing matters is left out: it would add +0
  *
  * A row that does not matter has zeros in every out.
  */
