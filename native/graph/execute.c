@@ -24,7 +24,7 @@ struct executor {
     size_t finite_count;
     graph_tiles tiles;
     void *tiles_context;
-    struct graph_hash *hashes; /* room for those of the largest value */
+    struct trace_tiles *hashes; /* of a run that is shown by tiles */
     executor_profile profile;
     void *profile_context;
     const struct cache *cache;
@@ -47,20 +47,18 @@ static void *mapped(uint64_t size)
 static bool memory_made(struct executor *ex, struct error *err)
 {
     struct plan *p = &ex->plan;
-    uint64_t most = 0;
+    uint64_t tiles = 0;
     ex->arena = mapped(p->arena);
     ex->fixed = aligned_alloc(64, p->fixed + 64);
     ex->data = calloc(p->g->node_count + 1, sizeof *ex->data);
     if (!ex->arena || !ex->fixed || !ex->data)
         return error_set(err, ERROR_MEMORY, "a smaller batch", "no memory for an arena of %llu bytes",
                          (unsigned long long)p->arena);
-    for (uint32_t i = 0; i < p->g->node_count; i++) {
-        const uint64_t tiles = trace_tile_count(plan_bytes(p, i));
-        most = tiles > most ? tiles : most;
-    }
+    for (uint32_t i = 0; i < p->g->node_count; i++)
+        tiles += trace_tile_count(plan_bytes(p, i));
     plan_arena_given(p, ex->arena, ex->data);
     plan_fixed_filled(p, ex->fixed, ex->data);
-    ex->hashes = ex->tiles ? malloc(most * sizeof *ex->hashes + 1) : NULL;
+    ex->hashes = ex->tiles ? trace_tiles_new(p->g->node_count, tiles) : NULL;
     return !ex->tiles || ex->hashes || error_set(err, ERROR_MEMORY, NULL, "no memory for the hashes of tiles");
 }
 
@@ -188,7 +186,7 @@ void executor_free(struct executor *ex)
         munmap(ex->arena, ex->plan.arena + 64);
     free(ex->fixed);
     free(ex->data);
-    free(ex->hashes);
+    trace_tiles_free(ex->hashes);
     free(ex->finite);
     free(ex->original);
     free(ex->layer);
@@ -224,10 +222,8 @@ static void traced(const struct executor *ex, uint32_t node)
         return;
     if (ex->trace)
         ex->trace(ex->trace_context, ex->original[node], ex->data[node], size);
-    if (ex->tiles) {
-        trace_tiles_hash(ex->pool, ex->data[node], size, ex->hashes);
-        ex->tiles(ex->tiles_context, ex->original[node], ex->hashes, trace_tile_count(size));
-    }
+    if (ex->tiles)
+        trace_tiles_add(ex->hashes, ex->pool, ex->original[node], ex->data[node], size);
 }
 
 static void step_traced(const struct executor *ex, const struct plan_step *s)
@@ -280,6 +276,8 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
         return false;
     if (ex->cache && !ex->step.rows)
         return error_set(err, ERROR_MISSING, NULL, "no sequence to go on with");
+    if (ex->tiles)
+        trace_tiles_end(ex->hashes, ex->pool, NULL, NULL); /* of a run that failed */
     const struct plan_run run = { .pool = ex->pool,
                                   .data = ex->data,
                                   .arena = ex->arena,
@@ -299,6 +297,8 @@ bool executor_run(struct executor *ex, const void *const *inputs, void *const *o
     }
     for (uint32_t i = 0; i < p->copy_count; i++)
         plan_copied(p, &p->copies[i], &run, outputs[p->copies[i].output]);
+    if (ex->tiles)
+        trace_tiles_end(ex->hashes, ex->pool, ex->tiles, ex->tiles_context);
     cache_end(&ex->step);
     ex->step = (struct cache_step){ 0 };
     return true;

@@ -45,7 +45,7 @@ struct executor_options {
     const struct cache *cache; /* NULL: every run is of whole sequences; else of what goes on (executor_continue). Borrowed */
     graph_trace trace;         /* NULL: none; with one, nothing is fused and every node is computed alone */
     void *trace_context;
-    graph_tiles tiles; /* NULL: none; else sees the hashes of what each pass left */
+    graph_tiles tiles; /* NULL: none; else sees the hashes of what each pass left, in their order, when a run has ended */
     void *tiles_context;
     executor_profile profile; /* NULL: none; else called after each pass */
     void *profile_context;

@@ -16,10 +16,20 @@ typedef void (*graph_trace)(void *context, uint32_t node, const void *bytes, siz
 enum { TRACE_TILE = 1 << 16 };
 typedef void (*graph_tiles)(void *context, uint32_t node, const struct graph_hash *tiles, uint64_t count);
 
-/* The hashes of all tiles of `size` bytes into `tiles`, trace_tile_count(size) of them. */
+/* The hashes of one run. Vectors hash eight tiles of one size at once: those that a value has too few of are copied and wait for others of
+ * their size.
+ *
+ *     36 tiles   32 at once, 4 wait      1.5 tiles   both wait, by size      16 of a size: hashed
+ */
 struct pool;
+struct trace_tiles;
 uint64_t trace_tile_count(uint64_t size);
-void trace_tiles_hash(struct pool *pool, const void *bytes, uint64_t size, struct graph_hash *tiles);
+/* Room for so many values with so many tiles in all. NULL: no memory. */
+struct trace_tiles *trace_tiles_new(uint32_t values, uint64_t tiles);
+void trace_tiles_free(struct trace_tiles *t);
+void trace_tiles_add(struct trace_tiles *t, struct pool *pool, uint32_t node, const void *bytes, uint64_t size);
+/* Calls `see` (NULL: nothing) for each value in the order it was added, and forgets them. */
+void trace_tiles_end(struct trace_tiles *t, struct pool *pool, graph_tiles see, void *context);
 
 /* A trace that keeps one BLAKE2b-256 hash ("rondo/trace") for each node. */
 struct trace_hashes {
