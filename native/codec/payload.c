@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "native/codec/topk.h"
+#include "native/codec/transform.h"
 
 static const char MAGIC[4] = { 'R', 'N', 'D', 'P' };
 
-enum { KIND_ALL, KIND_TOPK };
+enum { KIND_TOPK = 1, KIND_TRANSFORM = 2, KINDS = 4 }; /* bits; 0: all values as they are */
 
 /* Codecs ----------------------------------------------------------------------------------------------------------------- */
 
@@ -36,6 +37,10 @@ static bool check_codec(const struct payload_header *header, struct error *err)
                   TOPK_CHUNK);
         return error_at(err, "keep");
     }
+    if (header->tile == 1 || header->tile > TRANSFORM_TILE) {
+        error_set(err, ERROR_RANGE, NULL, "tiles have sides of at most 2 to %d, not %u", TRANSFORM_TILE, header->tile);
+        return error_at(err, "tile");
+    }
     return true;
 }
 
@@ -46,20 +51,56 @@ static bool values_size(const struct payload_header *header, uint64_t count, uin
     return is_topk(header) ? topk_size(&topk, count, bytes) : quantise_size(header->bits, count, bytes);
 }
 
-static bool encode_values(const struct payload_header *header, const struct tensor *t, struct buffer *out, struct error *err)
+static bool encode_array(const struct payload_header *header, const float *values, uint64_t count, struct buffer *out,
+                         struct error *err)
 {
     const struct topk topk = topk_of(header);
 
-    return is_topk(header) ? topk_encode(&topk, t->data, tensor_values(t), out, err)
-                           : quantise_encode(header->bits, t->data, tensor_values(t), out, err);
+    return is_topk(header) ? topk_encode(&topk, values, count, out, err) : quantise_encode(header->bits, values, count, out, err);
+}
+
+static bool decode_array(const struct payload_header *header, struct reader *in, float *values, uint64_t count, struct error *err)
+{
+    const struct topk topk = topk_of(header);
+
+    return is_topk(header) ? topk_decode(&topk, in, count, values, err) : quantise_decode(header->bits, in, count, values, err);
+}
+
+static float *new_coefficients(const struct tensor *t, struct error *err)
+{
+    float *values = malloc((size_t)(tensor_values(t) + 1) * sizeof *values);
+
+    if (!values)
+        error_set(err, ERROR_MEMORY, NULL, "no memory for the coefficients");
+    return values;
+}
+
+static bool encode_values(const struct payload_header *header, const struct tensor *t, struct buffer *out, struct error *err)
+{
+    const uint64_t count = tensor_values(t);
+
+    if (header->tile == 0)
+        return encode_array(header, t->data, count, out, err);
+    float *coefficients = new_coefficients(t, err);
+    const bool ok = coefficients && quantise_check(t->data, count, 0, err) &&
+                    transform_forward(t, header->tile, coefficients, err) && encode_array(header, coefficients, count, out, err);
+
+    free(coefficients);
+    return ok;
 }
 
 static bool decode_values(const struct payload_header *header, struct reader *in, const struct tensor *t, struct error *err)
 {
-    const struct topk topk = topk_of(header);
+    const uint64_t count = tensor_values(t);
 
-    return is_topk(header) ? topk_decode(&topk, in, tensor_values(t), t->data, err)
-                           : quantise_decode(header->bits, in, tensor_values(t), t->data, err);
+    if (header->tile == 0)
+        return decode_array(header, in, t->data, count, err);
+    float *coefficients = new_coefficients(t, err);
+    const bool ok = coefficients && decode_array(header, in, coefficients, count, err) &&
+                    transform_inverse(coefficients, header->tile, t, err) && quantise_check(t->data, count, 0, err);
+
+    free(coefficients);
+    return ok;
 }
 
 /* Order ------------------------------------------------------------------------------------------------------------------ */
@@ -139,7 +180,7 @@ static bool write_header(const struct payload_header *header, struct buffer *out
     buffer_add(out, MAGIC, sizeof MAGIC);
     buffer_add_u16(out, PAYLOAD_VERSION);
     buffer_add_u8(out, (uint8_t)header->bits);
-    buffer_add_u8(out, is_topk(header) ? KIND_TOPK : KIND_ALL);
+    buffer_add_u8(out, (uint8_t)((is_topk(header) ? KIND_TOPK : 0) | (header->tile ? KIND_TRANSFORM : 0)));
     buffer_add_u32(out, header->fragment);
     buffer_add_u32(out, header->round);
     buffer_add(out, header->run, sizeof header->run);
@@ -149,6 +190,8 @@ static bool write_header(const struct payload_header *header, struct buffer *out
         buffer_add_u16(out, (uint16_t)header->keep);
         buffer_add_u16(out, (uint16_t)header->of);
     }
+    if (header->tile)
+        buffer_add_u16(out, (uint16_t)header->tile);
     return true;
 }
 
@@ -168,11 +211,16 @@ static bool read_did(struct reader *in, struct payload_header *header, struct er
 
 static bool read_kept(struct reader *in, uint8_t kind, struct payload_header *header, struct error *err)
 {
-    header->keep = kind == KIND_TOPK ? reader_u16(in) : 0;
-    header->of = kind == KIND_TOPK ? reader_u16(in) : 0;
+    header->keep = kind & KIND_TOPK ? reader_u16(in) : 0;
+    header->of = kind & KIND_TOPK ? reader_u16(in) : 0;
+    header->tile = kind & KIND_TRANSFORM ? reader_u16(in) : 0;
     if (!in->ok)
         return error_set(err, ERROR_TRUNCATED, NULL, "the payload ends inside its header");
-    if (kind == KIND_TOPK && !is_topk(header)) {
+    if ((kind & KIND_TRANSFORM) && header->tile == 0) {
+        error_set(err, ERROR_RANGE, NULL, "tiles without a side");
+        return error_at(err, "tile");
+    }
+    if ((kind & KIND_TOPK) && !is_topk(header)) {
         error_set(err, ERROR_RANGE, NULL, "0 of every 0 values");
         return error_at(err, "keep");
     }
@@ -201,8 +249,8 @@ bool payload_read_header(const void *bytes, size_t size, struct payload_header *
         error_set(err, ERROR_UNSUPPORTED, "both sides need the same protocol version", "payload version %u", version);
         return error_at(err, "version");
     }
-    if (kind != KIND_ALL && kind != KIND_TOPK) {
-        error_set(err, ERROR_UNSUPPORTED, "0 and 1 are known", "payloads of kind %u", kind);
+    if (kind >= KINDS) {
+        error_set(err, ERROR_UNSUPPORTED, "0 to 3 are known", "payloads of kind %u", kind);
         return error_at(err, "kind");
     }
     memcpy(header->run, run, sizeof header->run);
@@ -234,6 +282,8 @@ static bool compare_headers(const struct payload_header *is, const struct payloa
         return differs(err, "keep", is->keep, expected->keep);
     if (is->of != expected->of)
         return differs(err, "of", is->of, expected->of);
+    if (is->tile != expected->tile)
+        return differs(err, "tile", is->tile, expected->tile);
     if (strcmp(is->did, expected->did) != 0) {
         error_set(err, ERROR_MISMATCH, NULL, "%s, its sender is %s", is->did, expected->did);
         return error_at(err, "did");

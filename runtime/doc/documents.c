@@ -68,6 +68,9 @@ static const struct schema_field a_probe = { .kind = SCHEMA_OBJECT, .of = &probe
 static const struct schema_field codec_fields[] = {
     FIELD("bits", INTEGER, .least = 1, .most = 32),
     FIELD("block", INTEGER, .least = 1, .most = 1 << 20),
+    FIELD("keep", INTEGER, .least = 1, .most = 4096, .optional = true),
+    FIELD("of", INTEGER, .least = 2, .most = 4096, .optional = true),
+    FIELD("tile", INTEGER, .least = 2, .most = 256, .optional = true),
 };
 static const struct schema codec = SCHEMA(codec_fields);
 static const struct schema_field contribution_fields[] = {

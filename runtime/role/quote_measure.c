@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include "native/codec/payload.h"
+#include "native/codec/topk.h"
 #include "runtime/role/quote_internal.h"
+#include "runtime/round/plan_codec.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/step_log.h"
 #include "runtime/store/object.h"
@@ -12,6 +14,9 @@
 
 /* Plans are asked for round by round; beyond so many the quote takes the last one for the rest. */
 enum { PLANS_MOST = 1024, MEASURED_STEPS = 2, PAYLOAD_HEAD = 50 /* and the DID */ };
+
+/* Of payloads that keep a part of each chunk: the numbers in the header, and what the last chunk of a tensor may round up. */
+enum { KEPT_HEAD = 6, LAST_CHUNK = 11 };
 
 /* --- plans -------------------------------------------------------------------------------------------------------------- */
 
@@ -59,11 +64,20 @@ static void add_plan(struct quote *q, int64_t round, int64_t to, json_t *plan, b
 /* Bytes of what one trainer sends; each tensor begins a new block of 256 values. */
 static void size_plan(struct quote *q, const json_t *plan)
 {
-    int64_t steps = (int64_t)plan_number(plan, "steps", 0),
-            bits = (int64_t)plan_number(json_object_get(plan, "codec"), "bits", 32);
+    int64_t steps = (int64_t)plan_number(plan, "steps", 0);
+    struct plan_codec codec;
+    struct topk topk;
+    uint64_t kept = 0;
+
+    if (!plan_codec_read(plan, &codec, NULL)) /* refused before */
+        return;
+    topk = (struct topk){ .keep = codec.keep, .of = codec.of, .bits = codec.bits };
     int64_t log = STEP_LOG_HEAD + 2 * STEP_LOG_ENDS + STEP_LOG_LEAF * steps;
     int64_t tensors = document_integer(q->a.opened, "tensors"), blocks = (q->parameters + 255) / 256 + tensors;
-    int64_t payload = PAYLOAD_HEAD + DID_TEXT + (q->parameters * bits + 7) / 8 + (bits < 16 ? 4 * blocks + tensors : 0);
+    int64_t payload =
+        PAYLOAD_HEAD + DID_TEXT + (q->parameters * (int64_t)codec.bits + 7) / 8 + (codec.bits < 16 ? 4 * blocks + tensors : 0);
+    if (codec.keep && topk_size(&topk, (uint64_t)q->parameters, &kept))
+        payload = PAYLOAD_HEAD + DID_TEXT + KEPT_HEAD + (int64_t)kept + LAST_CHUNK * tensors;
 
     if (log > q->log_bytes)
         q->log_bytes = log;

@@ -7,6 +7,7 @@
 #include "runtime/crypto/root.h"
 #include "runtime/doc/documents.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/plan_codec.h"
 #include "runtime/round/value.h"
 
 uint64_t step_log_size(int64_t steps)
@@ -130,15 +131,6 @@ json_t *probe_positions(const json_t *context, int64_t step, uint64_t values)
     return assignment_positions(seed, document_text(context, "did"), step, PROBE_VALUES, values);
 }
 
-static bool codec_fits(const json_t *contribution, const json_t *context)
-{
-    const json_t *have = json_object_get(contribution, "codec"),
-                 *want = json_object_get(json_object_get(context, "plan"), "codec");
-
-    return value_integer(have, "bits") == value_integer(want, "bits") &&
-           value_integer(have, "block") == value_integer(want, "block");
-}
-
 static bool same_bits(const json_t *text, float value)
 {
     json_t *want = document_json_float(value);
@@ -183,7 +175,7 @@ const char *contribution_code(const json_t *contribution, const json_t *context,
     if (value_integer(contribution, "steps") != value_integer(plan, "steps") ||
         log->steps != (uint64_t)value_integer(plan, "steps"))
         return "steps";
-    if (!codec_fits(contribution, context))
+    if (!plan_codec_fits(json_object_get(contribution, "codec"), plan))
         return "codec";
     if (!hash_equal(document_hash(contribution, "carry_in"), empty) ||
         !hash_equal(document_hash(contribution, "carry_out"), empty))

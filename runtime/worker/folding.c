@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "native/base/json.h"
-#include "native/codec/payload.h"
 #include "native/numerics/f32.h"
 #include "runtime/doc/documents.h"
+#include "runtime/round/plan_codec.h"
 #include "runtime/store/object.h"
 #include "runtime/store/state_object.h"
 #include "runtime/worker/bound.h"
@@ -22,7 +22,42 @@ struct updates {
     uint64_t n;
     float *u;       /* owned, [peer n] or [n] */
     float *weights; /* owned, [peer] */
+    uint8_t *said;  /* owned, a bit for each value of u as it came: whether its payload says it, that is whether it is not 0 */
+    float *sent;    /* the same as 0 and 1 [peer n], owned; NULL until a rule reads it */
 };
+
+static void updates_free(struct updates *u)
+{
+    free(u->u);
+    free(u->weights);
+    free(u->said);
+    free(u->sent);
+}
+
+static bool updates_new(struct updates *u, struct error *err)
+{
+    u->u = calloc((size_t)(u->n * u->peers) + 1, sizeof *u->u);
+    u->weights = calloc(u->peers + 1, sizeof *u->weights);
+    u->said = calloc((size_t)(u->n * u->peers) / 8 + 1, 1);
+    return (u->u && u->weights && u->said) ||
+           error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", u->peers);
+}
+
+static void note_said(struct updates *u)
+{
+    for (uint64_t i = 0; i < u->n * u->peers; i++)
+        u->said[i / 8] |= (uint8_t)((u->u[i] != 0) << i % 8);
+}
+
+static bool make_sent(struct updates *u, struct error *err)
+{
+    if (u->sent)
+        return true;
+    u->sent = malloc((size_t)(u->n * u->peers) * sizeof *u->sent + 1);
+    for (uint64_t i = 0; u->sent && i < u->n * u->peers; i++)
+        u->sent[i] = (float)(u->said[i / 8] >> i % 8 & 1);
+    return u->sent || error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", u->peers);
+}
 
 struct tensor *folding_tensors(const struct layout *l, float *values)
 {
@@ -39,6 +74,22 @@ struct tensor *folding_tensors(const struct layout *l, float *values)
         memcpy(list[i].dims, p->dims, sizeof p->dims);
     }
     return list;
+}
+
+bool folding_header(const struct session *s, const json_t *plan, int64_t round, const char *did, struct payload_header *header,
+                    struct error *err)
+{
+    struct plan_codec codec;
+    struct hash run;
+
+    if (!plan_codec_read(plan, &codec, err) || !cid_parse(s->run, &run, err))
+        return false;
+    *header = (struct payload_header){
+        .bits = codec.bits, .keep = codec.keep, .of = codec.of, .tile = codec.tile, .round = (uint32_t)round
+    };
+    memcpy(header->run, run.bytes, sizeof header->run);
+    strncpy(header->did, did, PAYLOAD_DID);
+    return true;
 }
 
 static bool put_outer(struct session *s, const struct states *states, const float *values, struct hash *outer, struct error *err)
@@ -96,23 +147,21 @@ json_t *folding_genesis(struct session *s, struct error *err)
     return result;
 }
 
-static bool read_payload(struct session *s, const json_t *contribution, const json_t *payloads, int64_t round, unsigned bits,
+static bool read_payload(struct session *s, const json_t *contribution, const json_t *payloads, int64_t round, const json_t *plan,
                          float *values, struct error *err)
 {
-    struct payload_header expected = { .bits = bits, .round = (uint32_t)round };
+    struct payload_header expected;
     const char *cid = document_text(contribution, "cid"), *did = document_text(contribution, "did"),
                *text = document_text(payloads, cid);
-    struct hash payload, run;
+    struct hash payload;
     struct buffer bytes = { 0 };
     struct tensor *tensors;
     size_t body;
 
     if (!text)
         return error_set(err, ERROR_MISSING, NULL, "nothing says which payload %s names", cid);
-    if (!cid_parse(text, &payload, err) || !cid_parse(s->run, &run, err))
+    if (!cid_parse(text, &payload, err) || !folding_header(s, plan, round, did, &expected, err))
         return error_at(err, "payload of %s", did);
-    memcpy(expected.run, run.bytes, sizeof expected.run);
-    strncpy(expected.did, did, PAYLOAD_DID);
     tensors = folding_tensors(&s->layout, values);
 
     bool ok = object_get(&s->blocks, payload, PAYLOAD_MEDIA, OUTER_LIMIT, &bytes, err) &&
@@ -123,9 +172,16 @@ static bool read_payload(struct session *s, const json_t *contribution, const js
     return ok || error_at(err, "payload of %s", did);
 }
 
-/* Runs one combine graph: `u` [peer count] in, `out` [rows count] out. */
-static bool run_combine(struct session *s, const struct graph *g, const struct updates *in, const float *u, uint64_t count,
-                        float *out, size_t rows, struct error *err)
+static bool reads_sent(const struct graph *g)
+{
+    uint32_t place;
+
+    return graph_bound_find(g, "c.sent", &place) != GRAPH_NONE;
+}
+
+/* Runs one combine graph: `u` and `sent` (when it reads that) [peer count] in, `out` [rows count] out. */
+static bool run_combine(struct session *s, const struct graph *g, const struct updates *in, const float *u, const float *sent,
+                        uint64_t count, float *out, size_t rows, struct error *err)
 {
     const void **inputs = calloc(g->bound_count + 1, sizeof *inputs);
     void **outputs = calloc(g->output_count + 1, sizeof *outputs);
@@ -134,12 +190,12 @@ static bool run_combine(struct session *s, const struct graph *g, const struct u
 
     for (uint32_t i = 0; ok && i < g->bound_count; i++) {
         const char *name = graph_text(g, g->nodes[g->bound[i]].name);
-        bool weight = strcmp(name, "c.weight") == 0;
+        bool weight = strcmp(name, "c.weight") == 0, said = strcmp(name, "c.sent") == 0;
 
-        if (!weight && strcmp(name, "u") != 0)
-            ok = error_set(err, ERROR_UNSUPPORTED, "aggregators may read the updates and c.weight", "an aggregator that reads %s",
-                           name);
-        inputs[i] = weight ? in->weights : u;
+        if (!weight && !said && strcmp(name, "u") != 0)
+            ok = error_set(err, ERROR_UNSUPPORTED, "aggregators may read the updates, c.weight and c.sent",
+                           "an aggregator that reads %s", name);
+        inputs[i] = weight ? in->weights : said ? sent : u;
         ok = ok && bound_fits(g, g->bound[i], in->peers * (weight ? 1 : count) * sizeof(float), err);
     }
     for (uint32_t i = 0; ok && i < g->output_count; i++)
@@ -195,21 +251,26 @@ static bool combine_call(struct session *s, const struct graph *g, const json_t 
     }
 
     float *u = malloc((size_t)(count * in->peers) * sizeof *u + 1), *y = malloc((size_t)(count * rows) * sizeof *y + 1);
-    bool ok = (u && y) || error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", in->peers);
+    float *sent = reads_sent(g) ? malloc((size_t)(count * in->peers) * sizeof *sent + 1) : NULL;
+    bool ok = (u && y && (sent || !reads_sent(g))) ||
+              error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", in->peers);
 
     if (ok) {
         move_parameters(&s->layout, names, in->n, in->u, u, count, in->peers, true);
-        ok = run_combine(s, g, in, u, count, y, rows, err);
+        if (sent)
+            move_parameters(&s->layout, names, in->n, in->sent, sent, count, in->peers, true);
+        ok = run_combine(s, g, in, u, sent, count, y, rows, err);
     }
     if (ok)
         move_parameters(&s->layout, names, in->n, out, y, count, rows, false);
     free(u);
     free(y);
+    free(sent);
     return ok;
 }
 
 /* All calls of a rule, `in` to `out` [rows n]. */
-static bool combine_all(struct session *s, const struct script_trace *trace, const struct updates *in, float *out, size_t rows,
+static bool combine_all(struct session *s, const struct script_trace *trace, struct updates *in, float *out, size_t rows,
                         struct error *err)
 {
     const char *over = document_text(trace->meta, "over");
@@ -226,7 +287,9 @@ static bool combine_all(struct session *s, const struct script_trace *trace, con
             return false;
         if (json_array_size(json_object_get(call, "state")))
             return error_set(err, ERROR_UNSUPPORTED, NULL, "an aggregator that keeps state");
-        if (!(strcmp(over, "whole") == 0 ? run_combine(s, g, in, in->u, in->n, out, rows, err)
+        if (reads_sent(g) && !make_sent(in, err))
+            return false;
+        if (!(strcmp(over, "whole") == 0 ? run_combine(s, g, in, in->u, in->sent, in->n, out, rows, err)
                                          : combine_call(s, g, json_object_get(call, "params"), in, out, rows, err)))
             return false;
     }
@@ -367,23 +430,20 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
                        float *norm, struct hash *root, struct error *err)
 {
     json_t *list = json_object_get(round, "contributions"), *contribution, *plan = json_object_get(round, "plan");
-    json_t *bits = json_object_get(json_object_get(plan, "codec"), "bits"), *rate = json_object_get(plan, "outer_lr");
+    json_t *rate = json_object_get(plan, "outer_lr");
     int64_t number = json_integer_value(json_object_get(round, "round"));
     struct updates u = { .peers = json_array_size(list), .n = s->layout.values };
     size_t index;
-    bool ok = true;
+    bool ok = updates_new(&u, err);
 
-    u.u = calloc((size_t)(u.n * u.peers) + 1, sizeof *u.u);
-    u.weights = calloc(u.peers + 1, sizeof *u.weights);
-    if (!u.u || !u.weights)
-        ok = error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", u.peers);
     json_array_foreach(list, index, contribution)
     {
-        ok = ok && read_payload(s, contribution, payloads, number,
-                                json_is_integer(bits) ? (unsigned)json_integer_value(bits) : 32, u.u + index * u.n, err);
+        ok = ok && read_payload(s, contribution, payloads, number, plan, u.u + index * u.n, err);
         if (ok)
             u.weights[index] = (float)json_integer_value(json_object_get(contribution, "weight"));
     }
+    if (ok)
+        note_said(&u);
     for (size_t i = 0; ok && i < s->aggregator_count; i++)
         ok = aggregate(s, i, &u, number, err) || error_at(err, "aggregators[%zu]", i);
     if (ok && !u.whole)
@@ -393,8 +453,7 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
         *root = layout_root(&s->layout, u.u);
         ok = apply(s, states, values, u.u, json_decimal(rate, 0), err) && check_values(&s->layout, values, err);
     }
-    free(u.u);
-    free(u.weights);
+    updates_free(&u);
     return ok;
 }
 

@@ -11,6 +11,7 @@
 #ifndef RONDO_WORKER_FOLDING_H
 #define RONDO_WORKER_FOLDING_H
 
+#include "native/codec/payload.h"
 #include "runtime/worker/states.h"
 
 /* The first outer state: { outer, state }, stored. New reference; NULL with `err`. */
@@ -23,6 +24,10 @@ json_t *folding_run(struct session *s, const json_t *request, const json_t *payl
 
 /* Values of a stored outer state: n floats. */
 bool folding_values(struct session *s, struct hash outer, float *values, struct error *err);
+
+/* The header of what `did` sends in round `round` under `plan`. Errors: those of plan_codec_read, range (a DID too long). */
+bool folding_header(const struct session *s, const json_t *plan, int64_t round, const char *did, struct payload_header *header,
+                    struct error *err);
 
 /* The layout as tensors over `values`, for the payload codec. The caller frees the list. */
 struct tensor *folding_tensors(const struct layout *l, float *values);

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "native/base/json.h"
-#include "native/codec/payload.h"
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/folding.h"
@@ -85,13 +84,9 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
 static bool encode(struct running *r, struct inner *out, struct error *err)
 {
     const char *did = document_text(r->context, "did");
-    struct payload_header header = { .bits = (unsigned)plan_number(json_object_get(r->plan, "codec"), "bits", 32),
-                                     .round = (uint32_t)r->round };
-    struct hash run;
-    bool ok = cid_parse(r->s->run, &run, err);
+    struct payload_header header;
+    bool ok = folding_header(r->s, r->plan, r->round, did, &header, err);
 
-    memcpy(header.run, run.bytes, sizeof header.run);
-    strncpy(header.did, did, PAYLOAD_DID);
     for (uint64_t i = 0; i < r->s->layout.values; i++)
         r->values[i] = r->start[i] - r->values[i];
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/codec/payload.h"
 #include "native/model/adapter.h"
 #include "native/model/safetensors.h"
 #include "runtime/doc/documents.h"
+#include "runtime/round/plan_codec.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
@@ -23,21 +23,16 @@ static bool plan_offered(const json_t *plan, struct error *err)
 {
     static const char *const later[] = { "fragment", "delay",      "apply_at", "merge",         "eager",
                                          "exchange", "redundancy", "among",    "micro_batches", "activations" };
-    const json_t *codec = json_object_get(plan, "codec");
     const char *inner = json_string_value(json_object_get(plan, "inner"));
-    double bits = plan_number(codec, "bits", 32), block = plan_number(codec, "block", 256);
+    struct plan_codec codec;
 
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (json_object_get(plan, later[i]))
             return error_set(err, ERROR_UNSUPPORTED, "leave it out", "a plan with `%s`", later[i]);
     if (inner && strcmp(inner, "reset") != 0)
         return error_set(err, ERROR_UNSUPPORTED, "inner = \"reset\" runs", "a plan with inner = \"%s\"", inner);
-    if (json_object_get(codec, "keep") || json_object_get(codec, "keep_share") || json_object_get(codec, "feedback") ||
-        json_object_get(codec, "transform"))
-        return error_set(err, ERROR_UNSUPPORTED, "bits and block can be set", "a sparse or transformed codec");
-    if (block != 256 || (bits != 32 && bits != 16 && bits != 8 && bits != 4))
-        return error_set(err, ERROR_UNSUPPORTED, "bits are 32, 16, 8 or 4 in blocks of 256", "a codec of %g bits in blocks of %g",
-                         bits, block);
+    if (!plan_codec_read(plan, &codec, err))
+        return false;
     if (plan_number(plan, "steps", 0) < 1)
         return error_set(err, ERROR_RANGE, NULL, "a plan without steps");
     return true;
@@ -84,19 +79,22 @@ static bool inner_store(struct session *s, struct inner *inner, struct error *er
 
 json_t *job_train(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
 {
-    const json_t *context = json_object_get(job, "context"), *codec = json_object_get(json_object_get(context, "plan"), "codec");
+    const json_t *context = json_object_get(job, "context"), *plan = json_object_get(context, "plan");
+    struct plan_codec codec;
     struct inner inner;
     json_t *result = NULL;
 
+    if (!plan_codec_read(plan, &codec, err))
+        return NULL;
     if (inner_run(s, context, json_object_get(job, "shards"), to, &inner, err) && inner_store(s, &inner, err))
-        result = json_pack(
-            "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:O, s:o}", "start",
-            document_json_hash(inner.log.start), "end", document_json_hash(inner.log.leaves[inner.log.steps - 1].state),
-            "carry_in", document_json_hash(inner.log.carry_in), "carry_out", document_json_hash(inner.log.carry_out), "body",
-            document_json_hash(inner.log.body), "payload", document_json_cid(inner.payload_id), "payload_bytes",
-            (json_int_t)inner.payload.size, "codec", "bits", (json_int_t)plan_number(codec, "bits", 32), "block", (json_int_t)256,
-            "tokens", (json_int_t)inner.tokens, "steps", (json_int_t)inner.log.steps, "loss",
-            document_json_float(step_log_loss(&inner.log)), "probes", inner.probes, "step_log", document_json_cid(inner.log_id));
+        result =
+            json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:o, s:O, s:o}", "start",
+                      document_json_hash(inner.log.start), "end", document_json_hash(inner.log.leaves[inner.log.steps - 1].state),
+                      "carry_in", document_json_hash(inner.log.carry_in), "carry_out", document_json_hash(inner.log.carry_out),
+                      "body", document_json_hash(inner.log.body), "payload", document_json_cid(inner.payload_id), "payload_bytes",
+                      (json_int_t)inner.payload.size, "codec", plan_codec_document(&codec), "tokens", (json_int_t)inner.tokens,
+                      "steps", (json_int_t)inner.log.steps, "loss", document_json_float(step_log_loss(&inner.log)), "probes",
+                      inner.probes, "step_log", document_json_cid(inner.log_id));
     inner_free(&inner);
     return result;
 }
@@ -167,12 +165,10 @@ static bool probes_whole(const json_t *document, uint64_t values)
 
 /* The code of a contribution whose log could be read: that of its payload, else of its fields. */
 static const char *check_payload(struct session *s, const json_t *context, const json_t *document, const struct step_log *log,
-                                 struct hash run, float *values)
+                                 float *values)
 {
-    const json_t *codec = json_object_get(json_object_get(context, "plan"), "codec");
     uint64_t most = (uint64_t)document_integer(json_object_get(s->spec, "limits"), "payload_bytes");
-    struct payload_header expected = { .bits = (unsigned)plan_number(codec, "bits", 32),
-                                       .round = (uint32_t)document_integer(context, "round") };
+    struct payload_header expected;
     struct tensor *tensors = folding_tensors(&s->layout, values);
     struct buffer bytes = { 0 };
     struct error fault = { 0 };
@@ -180,9 +176,9 @@ static const char *check_payload(struct session *s, const json_t *context, const
     const char *code;
     size_t body;
 
-    memcpy(expected.run, run.bytes, sizeof expected.run);
-    strncpy(expected.did, document_text(document, "signer"), PAYLOAD_DID);
-    if (!cid_parse(document_text(document, "payload"), &id, &fault) ||
+    if (!folding_header(s, json_object_get(context, "plan"), document_integer(context, "round"),
+                        document_text(document, "signer"), &expected, &fault) ||
+        !cid_parse(document_text(document, "payload"), &id, &fault) ||
         !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
         code = error_name(fault.code);
     else if ((int64_t)bytes.size != document_integer(document, "payload_bytes"))
@@ -203,14 +199,13 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
     const json_t *document = json_object_get(job, "document");
     float *values = layout_values(&s->layout, err);
     struct step_log log = { 0 };
-    struct hash run;
     struct error fault = { 0 };
     json_t *result = NULL;
 
-    if (values && cid_parse(s->run, &run, err)) {
+    if (values) {
         const char *code = !job_step_log(s, document, &log, &fault)
                                ? (fault.code == ERROR_MISSING ? "missing" : "step_log")
-                               : check_payload(s, json_object_get(job, "context"), document, &log, run, values);
+                               : check_payload(s, json_object_get(job, "context"), document, &log, values);
 
         result = json_pack("{s:s}", "code", code);
     }

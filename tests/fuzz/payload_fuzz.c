@@ -23,10 +23,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         struct buffer again = { 0 };
         size_t start;
 
-        if (!payload_encode(&header, t, 2, &again, &start, &err) || again.size != size || start != body)
+        /* coefficients may be larger than the values they give */
+        if (payload_encode(&header, t, 2, &again, &start, &err) ? again.size != size || start != body
+                                                                : header.tile == 0 || err.code != ERROR_RANGE)
             abort();
         /* the plain layouts lose nothing: equal values have equal bytes */
-        if (header.bits >= 16 && header.keep == 0 && memcmp(again.bytes, bytes, size) != 0)
+        if (header.bits >= 16 && header.keep == 0 && header.tile == 0 && memcmp(again.bytes, bytes, size) != 0)
             abort();
         buffer_free(&again);
     }

@@ -9,6 +9,7 @@
 
 #include "native/codec/payload.h"
 #include "native/codec/quantise.h"
+#include "native/kernel/dct.h"
 #include "native/numerics/f32.h"
 
 static uint32_t next(uint32_t *state)
@@ -310,7 +311,7 @@ static void every_truncation_and_every_wrong_field_is_refused(void **state)
     expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
     buffer_add_u8(&out, 0);
     expect_refusal(&out, out.size, &header, ERROR_LIMIT);
-    out.bytes[7] = 2;
+    out.bytes[7] = 4;
     expect_refusal(&out, out.size - 1, &header, ERROR_UNSUPPORTED);
     out.bytes[7] = 0;
     out.bytes[6] = 5;
@@ -357,6 +358,77 @@ static void a_payload_of_the_largest_values_says_how_many(void **state)
     pair_free(&q);
 }
 
+/* Against the definition, a tile at a time by dct.h. */
+static void coefficients_of_tiles_are_sent_tile_by_tile(void **state)
+{
+    struct payload_header header = header_of(32), other, read;
+    struct pair p = pair_new(), q = pair_new();
+    struct buffer out = { 0 };
+    const uint8_t tile[] = { 20, 0 };
+    size_t body, again;
+    (void)state;
+
+    header.tile = 20; /* [3, 100]: tiles of 3 x 20; [5]: one row of 5 */
+    assert_true(payload_encode(&header, p.t, 2, &out, &body, NULL));
+    assert_int_equal(out.bytes[7], 2);
+    assert_memory_equal(out.bytes + 50 + strlen(header.did), tile, sizeof tile);
+    assert_int_equal(out.size - body, 305 * sizeof(float));
+    for (unsigned k = 0; k < 6; k++) {
+        float x[60], between[60], want[60];
+        const size_t rows = k == 0 ? 1 : 3, wide = k == 0 ? 5 : 20, left = k == 0 ? 0 : 20 * (k - 1);
+        const struct dct dct = { .rows = rows, .columns = wide, .high = rows, .wide = wide };
+        const struct tensor *t = &p.t[k == 0];
+
+        for (size_t i = 0; i < rows; i++)
+            memcpy(x + i * wide, (const float *)t->data + i * 100 + left, wide * sizeof *x);
+        dct_run(NULL, &dct, x, between, want);
+        assert_memory_equal(out.bytes + body + (k == 0 ? 0 : 5 + 60 * (k - 1)) * sizeof(float), want, rows * wide * sizeof *want);
+    }
+    assert_true(payload_decode(out.bytes, out.size, &header, q.t, 2, &again, NULL));
+    for (unsigned k = 0; k < 2; k++)
+        for (uint64_t i = 0; i < tensor_values(&p.t[k]); i++)
+            assert_true(f32_abs(((float *)p.t[k].data)[i] - ((float *)q.t[k].data)[i]) < 1e-5f);
+    for (size_t size = 0; size < out.size; size++)
+        expect_refusal(&out, size, &header, ERROR_TRUNCATED);
+    other = header, other.tile = 0;
+    expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
+    other = header, other.tile = 21;
+    expect_refusal(&out, out.size, &other, ERROR_MISMATCH);
+    header.keep = 2, header.of = 60, header.bits = 8; /* the two largest of each tile */
+    out.size = 0;
+    assert_true(payload_encode(&header, p.t, 2, &out, &body, NULL));
+    assert_int_equal(out.bytes[7], 3);
+    assert_true(payload_read_header(out.bytes, out.size, &read, &again, NULL));
+    assert_true(read.tile == 20 && read.keep == 2 && again == body);
+    assert_true(payload_decode(out.bytes, out.size, &header, q.t, 2, &again, NULL));
+    for (unsigned side = 0; side < 2; side++) {
+        out.bytes[body - 2] = (uint8_t)side, out.bytes[body - 1] = (uint8_t)(2 * side); /* 0, 513 */
+        expect_refusal(&out, out.size, &header, ERROR_RANGE);
+    }
+    buffer_free(&out);
+    pair_free(&p);
+    pair_free(&q);
+}
+
+/* Coefficients within the limit whose values are not. */
+static void coefficients_that_add_up_beyond_the_limit_are_refused(void **state)
+{
+    struct payload_header header = header_of(32);
+    struct pair p = pair_new();
+    struct buffer out = { 0 };
+    const float large = 0x1p60f;
+    size_t body;
+    (void)state;
+
+    header.tile = 4;
+    assert_true(payload_encode(&header, p.t, 2, &out, &body, NULL));
+    for (unsigned i = 0; i < 305; i++)
+        memcpy(out.bytes + body + 4 * i, &large, 4);
+    expect_refusal(&out, out.size, &header, ERROR_RANGE);
+    buffer_free(&out);
+    pair_free(&p);
+}
+
 static void an_update_that_cannot_be_sent_names_its_tensor(void **state)
 {
     const struct payload_header header = header_of(4);
@@ -393,6 +465,8 @@ int main(void)
         cmocka_unit_test(a_payload_that_was_decoded_encodes_to_the_same_values),
         cmocka_unit_test(every_truncation_and_every_wrong_field_is_refused),
         cmocka_unit_test(a_payload_of_the_largest_values_says_how_many),
+        cmocka_unit_test(coefficients_of_tiles_are_sent_tile_by_tile),
+        cmocka_unit_test(coefficients_that_add_up_beyond_the_limit_are_refused),
         cmocka_unit_test(an_update_that_cannot_be_sent_names_its_tensor),
     };
 
