@@ -22,6 +22,10 @@ echo hello | "$rondo" chat --max-tokens 8 --json >"$work/json"
 [ "$(cat "$work/plain")" = "$(sed 's/.*"text":"\(.*\)","tokens".*/\1/; s/\\"/"/g' "$work/json")" ] || fail "plain and JSON differ"
 echo '{}' >"$work/tools.json"
 expect 3 "tools.json: not a list" chat --tools "$work/tools.json" </dev/null
+echo '[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"enum":["left","right"]}},"required":["x"]}}}]' >"$work/tools.json"
+printf 'Go.\n' | "$rondo" chat --constrain tools --tools "$work/tools.json" >"$work/call" || fail "chat --constrain"
+grep -q '^<tool_call>{"name": "f", "arguments": *{"x": *"\(left\|right\)"}}</tool_call>' "$work/call" || fail "no call, though constrained"
+printf 'Go.\n' | expect 3 "there are no tools to call" chat --constrain tools
 expect 2 "exclude each other" chat --greedy --temperature 1 </dev/null
 expect 2 "\-\-top-p 2: a number" chat --top-p 2 --temperature 1 </dev/null
 expect 2 "say what is drawn from" chat --top-k 2 </dev/null
