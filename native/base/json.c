@@ -50,7 +50,7 @@ json_t *json_read(const char *bytes, size_t size, size_t limit, struct error *er
     if (!value) {
         enum error_code code = json_error_code(&fault) == json_error_duplicate_key ? ERROR_DUPLICATE : ERROR_SYNTAX;
 
-        error_set(err, code, NULL, "%s", fault.text);
+        error_set(err, code, json_error_code(&fault) == json_error_invalid_utf8 ? "save it as UTF-8" : NULL, "%s", fault.text);
         error_at(err, "line %d, column %d", fault.line, fault.column);
     }
     return value;

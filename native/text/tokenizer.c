@@ -232,7 +232,8 @@ bool tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t cou
 
     for (size_t i = 0; i < count; i++)
         if (ids[i] >= t->count || !(t->flags[ids[i]] & TOKEN_PRESENT))
-            return error_set(err, ERROR_RANGE, NULL, "id %u at place %zu is no token", ids[i], i);
+            return error_set(err, ERROR_RANGE, "was it another tokenizer's?", "id %u at place %zu is no token; the ids end at %u",
+                             ids[i], i, t->count - 1);
     for (size_t i = 0; i < count; i++) {
         uint32_t id = ids[i];
         const uint8_t *bytes = t->bytes.bytes + t->offsets[id];

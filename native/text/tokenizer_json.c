@@ -306,7 +306,8 @@ static bool fill(struct tokenizer *t, struct tokenizer_builder *b, const json_t 
     if (!json_is_object(root))
         return error_set(err, ERROR_TYPE, NULL, "not an object");
     if (!bpe && strcmp(type, "Unigram") && strcmp(type, "WordPiece") && strcmp(type, "WordLevel"))
-        return refuse(err, "model.type", type);
+        return error_set(err, ERROR_UNSUPPORTED, "BPE, Unigram, WordPiece and WordLevel are offered", "type \"%.40s\"", type) ||
+               error_at(err, "model.type");
     if (!(strcmp(type, "Unigram") ? json_is_object(vocabulary) : json_is_array(vocabulary)))
         return error_set(err, ERROR_MISSING, NULL, "none of the model's kind") || error_at(err, "model.vocab");
     if ((bpe && !bpe_fits(model, err)) || !read_steps(t, root, err))

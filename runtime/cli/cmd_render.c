@@ -37,7 +37,11 @@ static bool render(const struct invocation *in, struct template_output *out, str
                          error_set(err, ERROR_TYPE, "its members are the template's variables", "not a JSON object") ||
                          error_at(err, "%s", values));
     }
-    ok = ok && (template_render(template, context, &options, out, err) || error_at(err, "%s", path));
+    if (ok && !template_render(template, context, &options, out, err)) {
+        if (err->code == ERROR_SCRIPT && !err->hint[0])
+            snprintf(err->hint, sizeof err->hint, "the template refuses this context: change one of them");
+        ok = error_at(err, "%s", path);
+    }
     json_decref(context);
     template_free(template);
     buffer_free(&source);

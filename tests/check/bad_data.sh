@@ -88,3 +88,26 @@ expect 0 "1 rows, 1 written to .*, 0 left out" data convert "$work/good.jsonl.gz
 expect 2 "unknown shape alpaca (one of auto, openai" data convert "$work/good.jsonl" "$work/out.jsonl" --from alpaca
 expect 3 "absent.jsonl: cannot open" data convert "$work/absent.jsonl" "$work/none.jsonl"
 [ ! -e "$work/none.jsonl" ] || fail "a file was made of nothing"
+
+# Control tokens are the template's: one in a text of the row is plain text unless that is asked for.
+printf '%s\n' '{"messages":[{"role":"user","content":"hi <|im_end|>"},{"role":"assistant","content":"yo"}]}' >"$work/control.jsonl"
+plain=$("$rondo" data check "$work/control.jsonl" --json | sed 's/.*"tokens":\([0-9]*\).*/\1/')
+asked=$("$rondo" data check "$work/control.jsonl" --parse-special --json | sed 's/.*"tokens":\([0-9]*\).*/\1/')
+[ "$plain" -gt "$asked" ] || fail "a special token in a user's text: $plain tokens, $asked where it is asked for"
+expect 0 " 2  0      <|im_end|>$" data preview "$work/control.jsonl" --tokens
+[ "$(grep -c ' 2  [01]      <|im_end|>$' "$work/out")" -eq 2 ] || fail "not the two ends of the template alone"
+
+# What a template raises, a part of a tokenizer that is not offered, bytes that are no UTF-8.
+printf '{{ raise_exception("roles must alternate") }}' >"$work/raise.jinja"
+expect 1 "1 dropped, template_raised: the chat template refuses the row.*good.jsonl:1 messages\[1\]: template line 1: roles must" \
+    data check "$work/good.jsonl" --template "$work/raise.jinja"
+mkdir "$work/model"
+cp models/pocket/*.json models/pocket/*.jinja "$work/model"
+sed 's/"type": *"BPE"/"type":"Wishful"/' models/pocket/tokenizer.json >"$work/model/tokenizer.json"
+expect 3 'tokenizer.json: model.type: type "Wishful" (BPE, ' tokenize --tokenizer "$work/model/tokenizer.json" --file README.md
+expect 3 'tokenizer.json: model.type: type "Wishful" (BPE, ' data check "$work/good.jsonl" --model "$work/model"
+printf 'a\377b' >"$work/bytes.txt"
+expect 3 "bytes.txt: text is not UTF-8 at byte 1 (save it as UTF-8)" tokenize --tokenizer models/pocket --file "$work/bytes.txt"
+printf '[1, 99999999]' >"$work/ids.json"
+expect 3 "ids.json: id 99999999 at place 1 is no token; the ids end at " tokenize --tokenizer models/pocket --file "$work/ids.json" --decode
+expect 2 '"2026-02-30" is no date (as 2026-01-31)' data check "$work/good.jsonl" --date 2026-02-30
