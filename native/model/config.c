@@ -186,6 +186,35 @@ static bool put_heads(struct reading *r, struct error *err)
     return true;
 }
 
+#define FREQUENCIES "rope_freqs.weight"
+
+/* What llama.cpp makes of Llama 3's scaling: a divisor for each pair, the same for every length. LongRoPE with one list says that. */
+static bool put_divisors(struct reading *r, const struct tensor *t, struct error *err)
+{
+    const int64_t pairs = integer_of(r->config, "head_dim") / 2;
+    json_t *list = json_array();
+
+    if (t->type != TENSOR_F32 || t->rank != 1 || t->dims[0] != (uint64_t)pairs) {
+        json_decref(list);
+        return error_set(err, ERROR_SHAPE, NULL, FREQUENCIES " holds no %" PRId64 " binary32 numbers", pairs);
+    }
+    for (int64_t i = 0; i < pairs; i++) {
+        float divisor;
+
+        memcpy(&divisor, (const uint8_t *)t->data + (size_t)i * sizeof divisor, sizeof divisor);
+        if (!(divisor >= 1e-6f && divisor <= 1e6f)) {
+            json_decref(list);
+            return error_set(err, ERROR_RANGE, NULL, FREQUENCIES ": number %" PRId64 " is %g", i, (double)divisor);
+        }
+        json_array_append_new(list, json_real((double)divisor));
+    }
+    json_object_set_new(r->config, "rope_scaling",
+                        json_pack("{s:s, s:i, s:i, s:O, s:o, s:O}", "rope_type", "longrope", "factor", 1, "attention_factor", 1,
+                                  "short_factor", list, "long_factor", list, "original_max_position_embeddings",
+                                  json_object_get(r->config, "max_position_embeddings")));
+    return true;
+}
+
 static bool put_rotary(struct reading *r, struct error *err)
 {
     struct text_slice kind;
@@ -194,8 +223,8 @@ static bool put_rotary(struct reading *r, struct error *err)
     json_object_set_new(r->config, "rope_theta", json_real(10000));
     if (has(r, "rope.freq_base") && !put_real(r, "rope_theta", "rope.freq_base", err))
         return false;
-    if (gguf_tensor(r->file, "rope_freqs.weight"))
-        return error_set(err, ERROR_UNSUPPORTED, NULL, "rotary frequencies stored as a tensor (rope_freqs.weight)");
+    if (gguf_tensor(r->file, FREQUENCIES))
+        return put_divisors(r, gguf_tensor(r->file, FREQUENCIES), err);
     if (!gguf_text(r->file, key_of(r, "rope.scaling.type"), &kind) || (kind.size == 4 && memcmp(kind.bytes, "none", 4) == 0))
         return true;
     if (kind.size != 6 || memcmp(kind.bytes, "linear", 6) != 0 || !gguf_real(r->file, key_of(r, "rope.scaling.factor"), &factor))
@@ -304,7 +333,11 @@ bool config_name_from_gguf(const json_t *config, const char *gguf_name, char *na
     unsigned layer;
     size_t length;
 
-    *form = (struct config_form){ 0 };
+    *form = (struct config_form){ .computed = strcmp(gguf_name, FREQUENCIES) == 0 };
+    if (form->computed) {
+        name[0] = 0;
+        return true;
+    }
     for (unsigned i = 0; i < sizeof plain_names / sizeof *plain_names; i++)
         if (strcmp(plain_names[i].gguf, gguf_name) == 0) {
             form->added = strstr(gguf_name, "norm") ? a->norms : 0;

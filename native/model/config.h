@@ -13,12 +13,15 @@
  * binary32 of the file becomes the real of the same value. Output and embedding are tied when the file has no output.weight. */
 json_t *config_from_gguf(const struct gguf *file, struct error *err);
 
-/* How the values of a tensor stand in such a file. */
+/* How the values of a tensor stand in such a file.
+ *     heads     0, or over how many heads rows are interleaved: row h*d + t*d/2 + p of Hugging Face (d rows a head, t 0 or 1) is row
+ *               h*d + 2p + t of the file
+ *     added     what the file has added to each value: 1 to the norms of gemma
+ *     computed  no weight: the configuration has taken it up (rope_freqs.weight); its name is empty */
 struct config_form {
-    unsigned
-        heads; /* 0, or over how many heads rows are interleaved: row h*d + t*d/2 + p of Hugging Face (d rows a head, t 0 or 1) is row
-                     * h*d + 2p + t of the file */
-    float added; /* what the file has added to each value: 1 to the norms of gemma */
+    unsigned heads;
+    float added;
+    bool computed;
 };
 
 /* How a tensor of such a file is called in Hugging Face's naming ("blk.3.attn_q.weight": "model.layers.3.self_attn.q_proj.weight"),

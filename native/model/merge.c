@@ -161,10 +161,10 @@ static bool write_tensor(struct merge *m, const struct tensor *t, struct tensor 
 
     if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &form, err))
         return false;
-    float *values = merged(m, model_find(m->model, name), err);
+    float *values = form.computed ? malloc((tensor_values(t) + 1) * sizeof *values) : merged(m, model_find(m->model, name), err);
     bool ok = values && (form.heads == 0 || tensor_values(t) == 0 || interleave(&values, t, form.heads, err));
 
-    if (ok && form.added != 0) /* norms have no adapters: their bits are the file's */
+    if (ok && (form.added != 0 || form.computed)) /* no adapter is for them: their bits are the file's */
         convert_to_f32(t->type, t->data, tensor_values(t), values);
 
     ok = ok && store(stored_type(m, t), t, values, out, err);

@@ -133,6 +133,8 @@ static bool add_gguf_tensor(struct model_source *model, const struct tensor *t, 
 
     if (!config_name_from_gguf(model->config, t->name, name, sizeof name, &form, err))
         return error_at(err, "%s", t->name);
+    if (form.computed)
+        return true;
     if (form.heads != 0 && (t->rank == 0 || t->dims[0] % (2 * form.heads) != 0)) {
         error_set(err, ERROR_SHAPE, NULL, "the rows are no even number for each of %u heads", form.heads);
         return error_at(err, "%s", t->name);

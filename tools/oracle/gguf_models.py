@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import transformers as T
 
-from models import fill, plain, word
+from models import LLAMA3, fill, plain, word
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SIZES = dict(vocab_size=40, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -26,6 +26,7 @@ GEMMA = dict(head_dim=32, query_pre_attn_scalar=32, sliding_window=8, layer_type
 
 def cases():
     yield "llama", "llama", T.LlamaForCausalLM, T.LlamaConfig(**SIZES, rope_parameters=plain(500.0))
+    yield "llama", "llama", T.LlamaForCausalLM, T.LlamaConfig(**SIZES, rope_parameters=LLAMA3)
     yield "qwen2", "qwen2", T.Qwen2ForCausalLM, T.Qwen2Config(**{**SIZES, "tie_word_embeddings": True}, rope_parameters=plain(500.0))
     yield "qwen3", "qwen3", T.Qwen3ForCausalLM, T.Qwen3Config(**{**SIZES, "head_dim": 32}, rope_parameters=plain(500.0))
     yield "gemma2", "gemma", T.Gemma2ForCausalLM, T.Gemma2Config(**{**SIZES, **GEMMA}, attn_logit_softcapping=2.0, final_logit_softcapping=3.0,
@@ -36,6 +37,19 @@ def cases():
 
 def permuted(w, heads):
     return w.reshape(heads, 2, w.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(w.shape)
+
+
+def llama3_divisors(rope, dim):
+    """As llama.cpp's converter works them out."""
+    freqs = 1.0 / (rope["rope_theta"] ** (np.arange(0, dim, 2, dtype=np.float32) / dim))
+    low, high, original = rope["low_freq_factor"], rope["high_freq_factor"], rope["original_max_position_embeddings"]
+    factors = []
+    for freq in freqs:
+        wavelength = 2 * np.pi / freq
+        smooth = (original / wavelength - low) / (high - low)
+        factors.append(1.0 if wavelength < original / high else rope["factor"] if wavelength > original / low
+                       else 1 / ((1 - smooth) / rope["factor"] + smooth))
+    return np.array(factors, dtype=np.float32)
 
 
 def write(path, arch, config, model):
@@ -55,6 +69,8 @@ def write(path, arch, config, model):
     if rope["rope_type"] == "linear":
         out.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         out.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "llama3":
+        out.add_tensor("rope_freqs.weight", llama3_divisors(rope, config.head_dim))
     if arch.startswith("gemma"):
         out.add_sliding_window(config.sliding_window)
     if arch == "gemma2":
