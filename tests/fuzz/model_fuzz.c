@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "native/model/adapter.h"
+#include "native/model/adapter_add.h"
 #include "native/model/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -71,6 +71,23 @@ static void open_model(const char *path)
     model_close(model);
 }
 
+/* The adapter into a weight of its own, either way round. */
+static void add_adapter(void)
+{
+    const struct tensor weight = { .name = "model.layers.0.self_attn.q_proj.weight", .rank = 2, .dims = { 2, 2 } };
+    struct adapter_file file;
+    struct error err;
+
+    if (adapter_file_open(&file, folder, &err))
+        for (int way = 0; way < 2; way++) {
+            float values[4] = { 1, 2, 3, 4 };
+
+            file.transposed = way;
+            adapter_file_add(&file, &weight, values, &err);
+        }
+    adapter_file_close(&file);
+}
+
 static void open_adapter(void)
 {
     const uint64_t dims[] = { 2, 2 };
@@ -79,7 +96,8 @@ static void open_adapter(void)
     struct error err;
 
     adapter_read_kind(folder, &kind, &err);
-    json_decref(adapter_modules(folder, &err));
+    json_decref(adapter_describe(folder, &err));
+    add_adapter();
     if (!tensor_new(&pair[0], "model.layers.0.self_attn.q_proj.lora_A", TENSOR_F32, 2, dims, SIZE_MAX, NULL) ||
         !tensor_new(&pair[1], "model.layers.0.self_attn.q_proj.lora_B", TENSOR_F32, 2, dims, SIZE_MAX, NULL))
         abort();

@@ -1,4 +1,5 @@
-"""Adapters between Rondo and PEFT on PyTorch, both ways, for each variant; the base is the pocket model that ships.
+"""Adapters between Rondo and PEFT on PyTorch, both ways, for each variant; the base is the pocket model that ships, and of QLoRA that model in
+4 bits (`rondo model quantise`), whose matrices PEFT gets as this script reads them.
 
     PEFT -> Rondo -> PEFT     PEFT writes an adapter of random values; a run continues from it (adapter.start), trains, and exports
     Rondo -> PEFT             a run begins an adapter of its own, trains, and exports
@@ -21,13 +22,15 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 RONDO = os.environ.get("RONDO", "build/rondo")
-BASE = "models/pocket"
+POCKET = "models/pocket"
 CLOSE = 1e-4
 VARIANTS = [
     ("lora", dict(r=4, lora_alpha=8), 'kind = "lora", rank = 4, alpha = 8'),
     ("rslora", dict(r=8, lora_alpha=3, use_rslora=True), 'kind = "lora", rank = 8, alpha = 3, scaling = "root"'),
     ("dora", dict(r=4, lora_alpha=8, use_dora=True), 'kind = "dora", rank = 4, alpha = 8'),
     ("rslora + dora", dict(r=4, lora_alpha=2, use_dora=True, use_rslora=True), 'kind = "dora", rank = 4, alpha = 2, scaling = "root"'),
+    ("qlora", dict(r=4, lora_alpha=8), 'kind = "lora", rank = 4, alpha = 8'),
+    ("qdora", dict(r=4, lora_alpha=8, use_dora=True), 'kind = "dora", rank = 4, alpha = 8'),
     ("some targets", dict(r=4, lora_alpha=8, target_modules=["q_proj", "mlp.down_proj"]),
      'kind = "lora", rank = 4, alpha = 8, targets = { "q_proj", "mlp.down_proj" }'),
 ]
@@ -57,27 +60,45 @@ def rondo(*arguments, good=True):
     return done.stderr if not good else done.stdout
 
 
-def fit(work, adapter, steps, rate, inner='script = "adamw", options = { lora_plus = 4 }', data="models/pocket/tools/held_out.jsonl", good=True):
-    path = tempfile.mktemp(dir=work)
-    with open(path + ".lua", "w") as file:
-        file.write(RUN.format(base=BASE, adapter=adapter, steps=steps, rate=rate, inner=inner, data=data))
-    out = rondo("fit", path + ".lua", "--home", path, "--json", "--quiet", good=good)
+def fit(path, work, adapter, steps, rate, inner='script = "adamw", options = { lora_plus = 4 }', data="models/pocket/tools/held_out.jsonl", good=True):
+    home = tempfile.mktemp(dir=work)
+    with open(home + ".lua", "w") as file:
+        file.write(RUN.format(base=path, adapter=adapter, steps=steps, rate=rate, inner=inner, data=data))
+    out = rondo("fit", home + ".lua", "--home", home, "--json", "--quiet", good=good)
     return json.loads(out.splitlines()[-1])["adapter"] if good else out
 
 
-def base():
-    return AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+def dequantised(path):
+    """The matrices of a folder that bitsandbytes, or `rondo model quantise`, wrote: NF4 with double quantisation."""
+    stored = load_file(path + "/model.safetensors")
+    for name in [name[: -len(".quant_map")] for name in stored if name.endswith(".quant_map") and ".nested" not in name]:
+        state = json.loads(bytes(stored.pop(name + ".quant_state.bitsandbytes__nf4").tolist()))
+        nested, scales = stored.pop(name + ".nested_quant_map"), stored.pop(name + ".nested_absmax")
+        blocks = nested[stored.pop(name + ".absmax").long()]
+        blocks = blocks * scales.repeat_interleave(256)[: len(blocks)] + state["nested_offset"]
+        codes = stored[name].flatten().long()
+        values = stored.pop(name + ".quant_map")[torch.stack([codes >> 4, codes & 15], 1).flatten()]
+        stored[name] = (values * blocks.repeat_interleave(64)[: len(values)]).reshape(state["shape"])
+    return stored
 
 
-def with_adapter(folder):
-    return PeftModel.from_pretrained(base(), folder).eval()
+def base(path):
+    model = AutoModelForCausalLM.from_pretrained(POCKET, dtype=torch.float32)
+    if path != POCKET:
+        lacks, extra = model.load_state_dict(dequantised(path), strict=False)
+        assert not extra and lacks in ([], ["lm_head.weight"]), (lacks, extra)
+    return model
 
 
-def sampled(folder, model, tokenizer):
+def with_adapter(path, folder):
+    return PeftModel.from_pretrained(base(path), folder).eval()
+
+
+def sampled(path, folder, model, tokenizer):
     """The largest difference of log-probabilities over drawn tokens, and how many were compared."""
     most = count = 0
     for seed, prompt in enumerate(["The price", "How high was", "In 2024 the"] * 2):
-        got = json.loads(rondo("sample", "--model", BASE, "--adapter", folder, "--prompt", prompt, "--temperature", "1", "--seed", str(seed),
+        got = json.loads(rondo("sample", "--model", path, "--adapter", folder, "--prompt", prompt, "--temperature", "1", "--seed", str(seed),
                                "--max-tokens", "24", "--json", "--quiet").splitlines()[-1])
         ids = tokenizer(prompt)["input_ids"] + got["ids"]
         begin = got["prompt_tokens"]
@@ -89,29 +110,29 @@ def sampled(folder, model, tokenizer):
     return most, count
 
 
-def merged(work, folder, model, ids):
+def merged(path, work, folder, model, ids):
     out = tempfile.mktemp(dir=work)
-    rondo("model", "merge", out, "--model", BASE, "--adapter", folder, "--type", "f32", "--quiet")
+    rondo("model", "merge", out, "--model", path, "--adapter", folder, "--type", "f32", "--quiet")
     with torch.no_grad():
         return (AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)(ids).logits - model(ids).logits).abs().max().item()
 
 
-def check(work, what, folder, tokenizer):
+def check(path, work, what, folder, tokenizer):
     """Rondo's use of the adapter against PEFT's; every tensor must have been loaded."""
-    model = with_adapter(folder)
+    model = with_adapter(path, folder)
     ids = torch.randint(3, model.config.vocab_size, (2, 48))
     with torch.no_grad():
-        moved = (model(ids).logits - base()(ids).logits).abs().max().item()
+        moved = (model(ids).logits - base(path)(ids).logits).abs().max().item()
     stored, loaded = len(load_file(folder + "/adapter_model.safetensors")), sum(".lora_" in name for name, _ in model.named_parameters())
-    drawn, count = sampled(folder, model, tokenizer)
-    whole = merged(work, folder, model, ids)
+    drawn, count = sampled(path, folder, model, tokenizer)
+    whole = merged(path, work, folder, model, ids)
     print(f"  {what}: {count} drawn tokens differ by {drawn:.2g}, merged logits by {whole:.2g}; the adapter moves logits by {moved:.2g}")
     return drawn < CLOSE and whole < CLOSE and moved > 100 * CLOSE and count > 20 and stored == loaded
 
 
-def make(work, options):
+def make(path, work, options):
     """An adapter of random values, as PEFT writes it."""
-    model = get_peft_model(base(), LoraConfig(**{"target_modules": "all-linear", "task_type": "CAUSAL_LM", **options}))
+    model = get_peft_model(base(path), LoraConfig(**{"target_modules": "all-linear", "task_type": "CAUSAL_LM", **options}))
     with torch.no_grad():
         for name, values in model.named_parameters():
             if "lora_magnitude" in name:
@@ -123,16 +144,16 @@ def make(work, options):
     return folder
 
 
-def gradient(work, start, adapter):
+def gradient(path, work, start, adapter):
     """One step of SGD at rate 1 on one conversation: start - end is the gradient. The largest error, relative to each tensor's largest."""
     row = work + "/one.jsonl"
     with open("models/pocket/tools/held_out.jsonl") as file, open(row, "w") as one:
         one.write(file.readline())
-    end = load_file(fit(work, adapter, 1, 1, 'script = "sgd"', row) + "/adapter_model.safetensors")
+    end = load_file(fit(path, work, adapter, 1, 1, 'script = "sgd"', row) + "/adapter_model.safetensors")
     begin = load_file(start + "/adapter_model.safetensors")
-    shown = json.loads(rondo("data", "preview", row, "--model", BASE, "--json", "--quiet").splitlines()[-1])["shown"][0]
+    shown = json.loads(rondo("data", "preview", row, "--model", path, "--json", "--quiet").splitlines()[-1])["shown"][0]
     ids, weights = torch.tensor([shown["ids"]]), torch.tensor([shown["weights"]])
-    model = PeftModel.from_pretrained(base(), start, is_trainable=True)
+    model = PeftModel.from_pretrained(base(path), start, is_trainable=True)
     model(ids, labels=ids.masked_fill(weights == 0, -100)).loss.backward()
     norm = sum(values.grad.square().sum() for values in model.parameters() if values.grad is not None).sqrt().item()
     most = 0
@@ -155,7 +176,7 @@ def refused(work, folder):
                           ('kind = "dora", rank = 4, alpha = 8, targets = "all-linear"', 'adapter.kind = "lora"'),
                           ('kind = "lora", rank = 4, alpha = 8, targets = { "q_proj" }', "no such adapter"),
                           ('kind = "lora", rank = 4, alpha = 8, targets = { "qproj" }', "target qproj")]:
-        said = fit(work, adapter + f', start = "{folder}"', 1, 0.001, good=False)
+        said = fit(POCKET, work, adapter + f', start = "{folder}"', 1, 0.001, good=False)
         if word not in said or said.count("\n") != 1:
             print(f"  refusal lacks {word!r}: {said!r}")
             good = False
@@ -165,18 +186,20 @@ def refused(work, folder):
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    tokenizer = AutoTokenizer.from_pretrained(POCKET)
     good = True
     with tempfile.TemporaryDirectory() as work:
-        for name, options, adapter in VARIANTS if len(sys.argv) < 2 else [v for v in VARIANTS if v[0] in sys.argv[1:]]:
-            print(f"{name}:")
-            good = check(work, "Rondo's own", fit(work, adapter, 8, 0.003), tokenizer) and good
-            start = make(work, options)
-            good = check(work, "PEFT's", start, tokenizer) and good
-            on = fit(work, f'start = "{start}"', 4, 0.001)
-            good = check(work, "continued", on, tokenizer) and good
-            good = gradient(work, start, f'start = "{start}"') and good
-        good = refused(work, make(work, VARIANTS[0][1])) and good
+        rondo("model", "quantise", work + "/pocket4", "--model", POCKET, "--quiet")
+        for name, options, adapter in [v for v in VARIANTS if len(sys.argv) < 2 or v[0] in sys.argv[1:]]:
+            print(f"{name}:", flush=True)
+            path = work + "/pocket4" if name.startswith("q") else POCKET
+            good = check(path, work, "Rondo's own", fit(path, work, adapter, 8, 0.003), tokenizer) and good
+            start = make(path, work, options)
+            good = check(path, work, "PEFT's", start, tokenizer) and good
+            on = fit(path, work, f'start = "{start}"', 4, 0.001)
+            good = check(path, work, "continued", on, tokenizer) and good
+            good = gradient(path, work, start, f'start = "{start}"') and good
+        good = refused(work, make(POCKET, work, VARIANTS[0][1])) and good
     print("all equal" if good else "something differs")
     return 0 if good else 1
 
