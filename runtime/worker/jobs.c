@@ -203,9 +203,12 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
     json_t *result = NULL;
 
     if (values) {
-        const char *code = !job_step_log(s, document, &log, &fault)
-                               ? (fault.code == ERROR_MISSING ? "missing" : "step_log")
-                               : check_payload(s, json_object_get(job, "context"), document, &log, values);
+        const json_t *context = json_object_get(job, "context");
+        const char *code = document_integer(document, "steps") != document_integer(json_object_get(context, "plan"), "steps")
+                               ? "steps"
+                           : job_step_log(s, document, &log, &fault) ? check_payload(s, context, document, &log, values)
+                           : fault.code == ERROR_MISSING             ? "missing"
+                                                                     : "step_log";
 
         result = json_pack("{s:s}", "code", code);
     }

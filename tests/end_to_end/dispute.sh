@@ -9,7 +9,7 @@ items() { for r in $(seq "$last"); do record "$r" | tr '{' '\n' | grep "\"type\"
 # found SPOT_CHECK LOG: with this share of spot checks the lie is found by whoever writes LOG
 found() {
     rm -rf "$H" "$T/log" && mkdir "$T/log"
-    run_file dispute -e "s/spot_check = 0.3/spot_check = $1/" -e 's/trainers = 3, syncers/trainers = 4, syncers/' \
+    run_file dispute -e "s/spot_check = 0.3/spot_check = $1/; s/round_ms = 60000/round_ms = 180000/" -e 's/trainers = 3, syncers/trainers = 4, syncers/' \
         -e 's/min_ms = 1000, max_ms = 20000/min_ms = 20000, max_ms = 30000/'
     prepare "$T/dispute.lua"
     LEDGER_PORT=0
