@@ -135,6 +135,10 @@ static void open_round(struct member *m, int64_t round)
     replace(&m->seen, json_object());
     replace(&m->records, json_object());
     replace(&m->verdicts, json_object());
+    replace(&m->namers, json_object());
+    replace(&m->judged, json_object());
+    m->plan[0] = 0;
+    m->lead_at = 0;
     replace(&m->prepares, json_object());
     replace(&m->commits, json_object());
     replace(&m->own, json_object());
@@ -151,6 +155,7 @@ static void forget_requests(struct member *m, int64_t round)
     const char *key;
     json_t *asked;
     void *next;
+    m->news++;
     json_object_foreach_safe(m->asked, next, key, asked)
     {
         if (!strncmp(key, "compute/", 8) && json_integer_value(asked) <= round)
@@ -282,6 +287,7 @@ static void take_event(struct member *m, const struct event *event)
         json_object_set(m->moves, value_text(body, "key"), json_object_get(body, "object"));
         break;
     case EVENT_COMPUTED:
+        m->news++;
         json_object_set_new(
             m->results, value_text(body, "hash"),
             json_pack("{sOsO?}", "code", json_object_get(body, "code"), "result", json_object_get(body, "result")));
@@ -388,6 +394,7 @@ struct member *member_new(const struct member_start *start, struct error *err)
     m->signing = start->signing;
     m->enrolment = json_incref(start->enrolment);
     m->abstain = -1;
+    m->news = 1;
     m->finding = start->fresh && !json_array_size(start->finals);
     m->finals = json_array();
     snprintf(m->did, sizeof m->did, "%s", start->did);
@@ -416,10 +423,11 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    json_t *const owned[] = { m->enrolment, m->finals,  m->documents, m->listed,     m->wanted,   m->codes,   m->moves,
-                              m->replays,   m->results, m->asked,     m->answered,   m->head,     m->block,   m->committee,
-                              m->parts,     m->items,   m->checked,   m->statements, m->seen,     m->records, m->verdicts,
-                              m->prepares,  m->commits, m->own,       m->lock,       m->lead_set, m->spots };
+    json_t *const owned[] = { m->enrolment, m->finals,    m->documents, m->listed,   m->wanted,   m->codes,
+                              m->moves,     m->replays,   m->results,   m->asked,    m->answered, m->head,
+                              m->block,     m->committee, m->parts,     m->items,    m->checked,  m->statements,
+                              m->seen,      m->records,   m->verdicts,  m->namers,   m->judged,   m->prepares,
+                              m->commits,   m->own,       m->lock,      m->lead_set, m->spots };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(m);

@@ -14,13 +14,15 @@ static bool is_train_round(const struct member *m)
 /* The plan of the open round: NULL until its answer is known; null when there is none. */
 static const json_t *plan_of(struct member *m)
 {
-    char hex[HASH_TEXT];
-    json_t *request = fold_plan_request(m->rules, m->previous, m->round);
-    fold_hash(request, hex);
-    const json_t *found = json_object_get(m->results, hex);
-    if (!found && member_ask(m, "compute", hex))
-        member_act(m, ACTION_COMPUTE, json_pack("{sssOsI}", "hash", hex, "request", request, "round", (json_int_t)m->round));
-    json_decref(request);
+    const json_t *found = *m->plan ? json_object_get(m->results, m->plan) : NULL;
+    if (!found) {
+        json_t *request = fold_plan_request(m->rules, m->previous, m->round);
+        fold_hash(request, m->plan);
+        if (member_ask(m, "compute", m->plan))
+            member_act(m, ACTION_COMPUTE,
+                       json_pack("{sssOsI}", "hash", m->plan, "request", request, "round", (json_int_t)m->round));
+        json_decref(request);
+    }
     if (!found)
         return NULL;
     const json_t *plan = json_object_get(json_object_get(found, "result"), "plan");

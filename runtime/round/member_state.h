@@ -46,9 +46,12 @@ struct member {
     json_t *answered;  /* did -> time of the last answer to someone behind */
     json_t *head;
     int64_t funded;
-    int64_t abstain; /* through this round; -1: not */
-    bool finding;    /* a fresh folder that has not yet met the open round */
-    bool behind;     /* someone is in a later round */
+    int64_t abstain;             /* through this round; -1: not */
+    uint64_t news;               /* documents, statements, records and results taken in, and requests given up */
+    uint64_t verify_at, lead_at; /* `news` when the rule last found that a request is not answered */
+    bool awaits;                 /* the last record_of did */
+    bool finding;                /* a fresh folder that has not yet met the open round */
+    bool behind;                 /* someone is in a later round */
     int64_t fetched_at, repeated_at;
 
     /* the open round */
@@ -60,10 +63,13 @@ struct member {
     struct quorum quorum;
     bool seated;
     int64_t started, closed, first_closed; /* times; closed: items must freeze soon */
+    char plan[HASH_TEXT];                  /* of the request for the round's plan; "" before it was made */
     json_t *items, *checked;               /* items: NULL until frozen */
     json_t *statements;                    /* "type/view/phase/did" -> document */
     json_t *seen;                          /* did -> highest view */
     json_t *records, *verdicts;            /* cid -> record; cid -> "valid" or "wrong" */
+    json_t *judged;                        /* cid -> `news`, as lead_at */
+    json_t *namers;                        /* cid of a record that was sent -> who named it; "": a certificate */
     json_t *prepares, *commits;            /* "view/record" and record -> certificate */
 
     /* the open view; `own` and `lock` are durable */

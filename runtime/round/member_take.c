@@ -86,6 +86,7 @@ static bool knows_signer(const struct member *m, const char *did)
 
 static void keep(struct member *m, const json_t *document)
 {
+    m->news++;
     if (json_object_size(m->documents) < MEMBER_DOCUMENTS)
         json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
 }
@@ -189,6 +190,7 @@ static void take_statement(struct member *m, json_t *document)
         return;
     }
     json_object_set(m->statements, key, document);
+    m->news++;
     if (!strcmp(type, "received"))
         keep(m, document);
 }
@@ -275,23 +277,17 @@ static void take_certificate(struct member *m, json_t *certificate)
     snprintf(key, sizeof key, "%lld/%s", (long long)value_integer(certificate, "view"), value_text(certificate, "record"));
     const char *name = commit ? value_text(certificate, "record") : key;
     json_t *known = commit ? m->commits : m->prepares;
-    if (!m->committee || json_object_get(known, name) || json_object_size(known) >= MEMBER_RECORDS)
+    if (!m->committee || json_object_get(known, name))
         return;
     if (certificate_check(m->rules, certificate, commit ? "commit" : "prepare", m->round, m->committee, &m->signing, NULL))
         json_object_set(known, name, certificate);
 }
 
-/* Someone of the committee speaks of this record: only then may it take up memory. */
-static bool is_named(const struct member *m, const char *cid)
+/* A certificate of q votes names this record: an honest member is among those who voted for it. */
+static bool is_certified(const struct member *m, const char *cid)
 {
     const char *key;
-    json_t *document, *certificate;
-    json_object_foreach(m->statements, key, document)
-    {
-        const json_t *payload = json_object_get(document, "payload");
-        if (value_is(payload, "record", cid) || value_is(json_object_get(payload, "lock"), "record", cid))
-            return true;
-    }
+    json_t *certificate;
     json_object_foreach(m->prepares, key, certificate)
     {
         if (value_is(certificate, "record", cid))
@@ -300,13 +296,74 @@ static bool is_named(const struct member *m, const char *cid)
     return json_object_get(m->commits, cid);
 }
 
+/* A record that this member itself speaks of. */
+static bool is_own(const struct member *m, const char *cid)
+{
+    const char *name;
+    json_t *payload;
+    json_object_foreach(m->own, name, payload)
+    {
+        if (value_is(payload, "record", cid))
+            return true;
+    }
+    return value_is(m->lock, "record", cid);
+}
+
+static bool names(const json_t *payload, const char *cid)
+{
+    return value_is(payload, "record", cid) || value_is(json_object_get(payload, "lock"), "record", cid);
+}
+
+/* Who speaks of this record, `but` left out: "" when nobody does. Borrowed. */
+static const char *namer_of(const struct member *m, const char *cid, const char *but)
+{
+    const char *key;
+    json_t *document;
+    json_object_foreach(m->statements, key, document)
+    {
+        const json_t *payload = json_object_get(document, "payload");
+        if (names(payload, cid) && !value_is(payload, "signer", but))
+            return value_text(payload, "signer");
+    }
+    return "";
+}
+
+/* Room for one more record that `did` names: each who names has a share of the table, so that none can fill it for the others. Where the
+ * share is used up, the first that it alone names goes. */
+static void make_room(struct member *m, const char *did)
+{
+    size_t share = MEMBER_RECORDS / (json_array_size(m->rules->panel) + 1), held = 0;
+    const char *cid, *first = NULL;
+    json_t *namer;
+    json_object_foreach(m->namers, cid, namer)
+    {
+        if (strcmp(json_string_value(namer), did) || *namer_of(m, cid, did) || is_certified(m, cid) || is_own(m, cid))
+            continue;
+        held++;
+        first = first ? first : cid;
+    }
+    if (held < (share ? share : 1))
+        return;
+    json_object_del(m->records, first);
+    json_object_del(m->verdicts, first);
+    json_object_del(m->namers, first);
+}
+
+/* Only a record that someone of the panel speaks of may take up memory. */
 static void take_record(struct member *m, json_t *record)
 {
-    char cid[CID_TEXT];
-    if (value_integer(record, "round") == m->round && value_is(record, "run", m->rules->run) && value_cid(record, cid) &&
-        json_object_size(m->records) < MEMBER_RECORDS && is_named(m, cid) &&
-        json_dumpb(record, NULL, 0, JSON_COMPACT) <= MEMBER_RECORD_BYTES)
-        json_object_set(m->records, cid, record);
+    char cid[CID_TEXT], namer[MEMBER_DID];
+    if (value_integer(record, "round") != m->round || !value_is(record, "run", m->rules->run) || !value_cid(record, cid) ||
+        json_object_get(m->records, cid) || json_dumpb(record, NULL, 0, JSON_COMPACT) > MEMBER_RECORD_BYTES)
+        return;
+    snprintf(namer, sizeof namer, "%s", namer_of(m, cid, ""));
+    if (!*namer && !is_certified(m, cid))
+        return;
+    if (*namer)
+        make_room(m, namer);
+    json_object_set_new(m->namers, cid, json_string(namer));
+    json_object_set(m->records, cid, record);
+    m->news++;
 }
 
 static void take_final(struct member *m, json_t *final)

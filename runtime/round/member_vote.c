@@ -23,6 +23,7 @@ enum record_outcome member_make_record(struct member *m, const json_t *previous,
     } else if (outcome == RECORD_NEEDS) {
         json_t *request = json_object_get(out, "request");
         char hex[HASH_TEXT];
+        m->awaits = request;
         if (request) {
             value_hash(request, "rondo/request", hex);
             if (member_ask(m, "compute", hex))
@@ -212,8 +213,11 @@ bool member_rule_lead(struct member *m)
         record = json_incref(json_object_get(m->records, value_text(lock, "record")));
     } else if (settled && !lock && !m->lock) {
         /* Whoever does not lead asks for the same fold meanwhile: it will need it to judge the proposal. */
-        if (leads || !json_object_get(m->own, "prepare"))
-            member_make_record(m, m->previous, m->block, received, m->view >= m->quorum.n, &record);
+        enum record_outcome outcome = RECORD_NEEDS;
+        if ((leads || !json_object_get(m->own, "prepare")) && m->lead_at != m->news) {
+            outcome = member_make_record(m, m->previous, m->block, received, m->view >= m->quorum.n, &record);
+            m->lead_at = outcome == RECORD_NEEDS && m->awaits ? m->news : 0;
+        }
         if (record && value_integer(record, "next_height") <= value_integer(m->head, "height"))
             json_decref(record), record = NULL;
     }
@@ -234,12 +238,16 @@ static const char *judge(struct member *m, const char *cid, const json_t *record
     const char *known = value_text(m->verdicts, cid);
     if (*known)
         return known;
+    if ((uint64_t)value_integer(m->judged, cid) == m->news)
+        return "";
     json_t *received = member_received_of(m, record), *made;
     if (!received)
         return "";
     enum record_outcome outcome =
         member_make_record(m, m->previous, m->block, received, value_is(record, "reason", "forced"), &made);
     json_decref(received);
+    if (outcome == RECORD_NEEDS && m->awaits)
+        json_object_set_new(m->judged, cid, json_integer((json_int_t)m->news));
     if (outcome == RECORD_NEEDS)
         return "";
     bool valid = outcome == RECORD_MADE && json_equal(made, record);

@@ -128,10 +128,10 @@ static void check_kind(struct sim *s, const json_t *previous, const json_t *reco
         sim_fail(s, STATE, "round %lld is skipped and its state is another", (long long)round);
     if (value_is(record, "reason", "forced") && view < n)
         sim_fail(s, STATE, "round %lld is skipped without need in view %lld", (long long)round, (long long)view);
-    if (round && json_integer_value(json_object_get(s->prepared, value_text(json_array_get(s->finals, (size_t)round), "cid"))) >=
-                     value_integer(record, "next_height"))
-        sim_fail(s, FORK, "round %lld: the block of the next seed was known when the record was first voted for",
-                 (long long)round);
+    char key[CID_TEXT + 24];
+    snprintf(key, sizeof key, "%s/%lld", value_text(json_array_get(s->finals, (size_t)round), "cid"), (long long)view);
+    if (value_integer(s->prepared, key) >= value_integer(record, "next_height"))
+        sim_fail(s, FORK, "round %lld: the block of the next seed was known when the record was voted for", (long long)round);
 }
 
 /* What all honest members whose documents the record lists had when they closed is accepted. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/round/certificate.h"
+#include "runtime/round/record.h"
 #include "runtime/round/value.h"
 
 enum { MANY = 8, OLD = 64 };
@@ -80,6 +81,27 @@ static json_t *other_received(struct sim *s, enum fault lie, const json_t *envel
     return signed_as(s, "received", payload);
 }
 
+/* The skip that the same documents give when nobody asks how far the round is. */
+static json_t *early_skip(struct sim *s, const json_t *record)
+{
+    json_t *received = json_array(), *name, *out = NULL;
+    size_t i;
+    json_array_foreach(json_object_get(record, "received"), i, name)
+        json_array_append(received, json_object_get(json_object_get(s->documents, json_string_value(name)), "payload"));
+    struct record_input input = { .rules = &s->rules,
+                                  .previous = check_record(s, value_integer(record, "round") - 1),
+                                  .block = json_object_get(record, "block"),
+                                  .received = received,
+                                  .forced = true,
+                                  .documents = s->documents };
+    if (input.previous && record_of(&input, &out, NULL) != RECORD_MADE) {
+        json_decref(out);
+        out = NULL;
+    }
+    json_decref(received);
+    return out ? out : json_deep_copy(record);
+}
+
 /* Another record under the same proposal: a wrong state, one without a document, or a skip that nobody needs. */
 static void other_proposal(struct sim *s, json_t *message, size_t at)
 {
@@ -94,8 +116,9 @@ static void other_proposal(struct sim *s, json_t *message, size_t at)
         } else if (kind == 1) {
             json_array_remove(json_object_get(record, "received"), 0);
         } else {
-            json_object_set_new(record, "kind", json_string("skip"));
-            json_object_set_new(record, "reason", json_string("forced"));
+            json_t *skip = early_skip(s, record);
+            json_decref(record);
+            record = skip;
         }
         value_cid(record, cid);
         json_object_set_new(payload, "record", json_string(cid));
@@ -206,6 +229,25 @@ static json_t *accuse(struct sim *s, const struct node *n, const json_t *heard)
     return documents_message(documents);
 }
 
+/* Two votes of one signer that may well both exist, as evidence against it. */
+static json_t *frame(struct sim *s, const struct node *n)
+{
+    json_t *one, *other, *documents = json_array();
+    size_t i, k;
+    json_array_foreach(s->old, i, one) json_array_foreach(s->old, k, other)
+    {
+        const json_t *a = json_object_get(one, "payload"), *b = json_object_get(other, "payload");
+        if (i < k && value_is(one, "type", "vote") && value_is(other, "type", "vote") && !json_array_size(documents) &&
+            value_is(a, "signer", value_text(b, "signer")) && value_integer(a, "round") == value_integer(b, "round") &&
+            !json_equal(a, b))
+            json_array_append_new(documents, signed_as(s, "equivocation",
+                                                       json_pack("{sisssssssOs[OO]}", "version", 1, "run", s->rules.run, "signer",
+                                                                 n->did, "did", value_text(a, "signer"), "round",
+                                                                 json_object_get(a, "round"), "statements", one, other)));
+    }
+    return documents_message(documents);
+}
+
 static json_t *forged_votes(struct sim *s, const struct node *n, int64_t round, int64_t view, const char *phase,
                             const char *record, int64_t q)
 {
@@ -294,12 +336,12 @@ static void remember(struct sim *s, const json_t *heard)
 json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard)
 {
     json_t *extra = NULL;
-    if (n->lie == LIE_REPLAY || n->lie == LIE_FORGE)
+    if (n->lie == LIE_REPLAY || n->lie == LIE_FORGE || n->lie == LIE_ACCUSE)
         remember(s, heard);
     if (n->lie == LIE_EQUIVOCATE || n->lie == LIE_EARLY || n->lie == LIE_LATE)
         extra = votes_for_all(s, n, heard);
     else if (n->lie == LIE_ACCUSE)
-        extra = accuse(s, n, heard);
+        extra = sim_below(s, 8) ? accuse(s, n, heard) : frame(s, n);
     else if (n->lie == LIE_FORGE)
         extra = forge(s, n, heard);
     else if (n->lie == LIE_REPLAY && !sim_below(s, 4))

@@ -136,14 +136,26 @@ static void write_disk(struct node *n, const json_t *body)
     json_object_set_new(n->disk, value_text(body, "key"), value);
 }
 
+/* The newest head that an honest member knew when it first voted for a record in a view. */
+static void prepares(struct sim *s, const struct node *n, const json_t *vote)
+{
+    char key[CID_TEXT + 24], who[CID_TEXT + 48];
+    snprintf(key, sizeof key, "%s/%lld", value_text(vote, "record"), (long long)value_integer(vote, "view"));
+    snprintf(who, sizeof who, "%s/%s", key, n->did);
+    if (json_object_get(s->prepared, who))
+        return;
+    json_object_set_new(s->prepared, who, json_true());
+    if (value_integer(s->prepared, key) < n->head)
+        json_object_set_new(s->prepared, key, json_integer(n->head));
+}
+
 /* False: the machine stops. Who writes in vain must not go on. */
 static bool persist(struct sim *s, int i, const json_t *body)
 {
     struct node *n = &s->nodes[i];
-    const char *prepared =
-        value_text(json_object_get(json_object_get(json_object_get(body, "value"), "own"), "prepare"), "record");
-    if (*prepared && n->lie == FAULT_KINDS && !json_object_get(s->prepared, prepared))
-        json_object_set_new(s->prepared, prepared, json_integer(n->head));
+    const json_t *own = json_object_get(json_object_get(body, "value"), "own");
+    if (json_object_get(own, "prepare") && n->lie == FAULT_KINDS)
+        prepares(s, n, json_object_get(own, "prepare"));
     bool full = s->now < n->full_until, stops = full || sim_fault(s, FAULT_FSYNC, i) || sim_fault(s, FAULT_TORN, i);
     if (!full && (!stops || sim_below(s, 2))) /* what failed may have got there all the same */
         write_disk(n, body);

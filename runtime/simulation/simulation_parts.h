@@ -78,7 +78,7 @@ struct sim {
     json_t *signed_by; /* "did/type/round/view/phase" -> cid */
     json_t *items_of;  /* "did/round" -> items: frozen when first signed */
     json_t *timely;    /* "did/round" -> closing set of the member that signed `received` */
-    json_t *prepared;  /* cid of a record -> head of the ledger known to the honest member that first voted for it */
+    json_t *prepared;  /* "record/view" -> newest head known to an honest member that voted for it in that view */
     json_t *settled;   /* round -> the round whose record settles it */
     json_t *finals;    /* [ { record, certificate, cid } ] */
     json_t *documents; /* cid -> envelope of everything ever signed that a record may name */

@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/round/member.h"
-#include "runtime/round/value.h"
+#include "runtime/round/member_state.h"
 
 static json_t *plain_sign(void *context, const char *type, json_t *payload, struct error *err)
 {
@@ -97,8 +96,53 @@ static void each_write_of_a_step_holds_what_was_said_up_to_it(void **state)
     rules_free(&rules);
 }
 
+/* A vote of `did` for a record of its own making, with the record. */
+static json_t *naming(const char *did, int view, const char *phase, int number, char cid[CID_TEXT])
+{
+    json_t *record = json_pack("{sssisssi}", "run", "bafk2bzaarun", "round", 0, "by", did, "number", number);
+    value_cid(record, cid);
+    json_t *vote = json_pack("{sisssssisisiss}", "version", 1, "run", "bafk2bzaarun", "signer", did, "round", 0, "view", view,
+                             "n", 0, "phase", phase);
+    json_object_set_new(vote, "record", json_string(cid));
+    return json_pack("{s[{ssso}]s[o]}", "documents", "type", "vote", "payload", vote, "records", record);
+}
+
+static void a_member_that_names_records_without_end_leaves_room_for_those_of_others(void **state)
+{
+    (void)state;
+    struct rules rules;
+    struct actions actions = { 0 };
+    char cid[CID_TEXT], kept[CID_TEXT];
+    read_rules(&rules, 4);
+    struct member *member = make_member(&rules);
+    step(member, EVENT_MESSAGE, 1, naming("s1", 0, "prepare", 0, kept), &actions);
+    json_t *same = naming("s2", 0, "prepare", 0, cid); /* another names the first one, too */
+    json_t *vote = json_object_get(json_array_get(json_object_get(same, "documents"), 0), "payload");
+    json_object_set_new(vote, "record", json_string(kept));
+    step(member, EVENT_MESSAGE, 1, same, &actions);
+    for (int i = 1; i < 2 * MEMBER_RECORDS;
+         i++) { /* statements of the open views are bounded: those that were taken are let go */
+        step(member, EVENT_MESSAGE, 1, naming("s1", i % MEMBER_VIEWS, "commit", i, cid), &actions);
+        for (int view = 0; view <= MEMBER_VIEWS; view++) {
+            char key[64];
+            snprintf(key, sizeof key, "vote/%d/commit/s1", view);
+            json_object_del(member->statements, key);
+        }
+    }
+    assert_in_range(json_object_size(member->records), 2, MEMBER_RECORDS / 4);
+    assert_non_null(json_object_get(member->records, kept));
+    step(member, EVENT_MESSAGE, 1, naming("s3", 0, "prepare", 1, cid), &actions);
+    assert_non_null(json_object_get(member->records, cid));
+    actions_free(&actions);
+    member_free(member);
+    rules_free(&rules);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(each_write_of_a_step_holds_what_was_said_up_to_it) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_write_of_a_step_holds_what_was_said_up_to_it),
+        cmocka_unit_test(a_member_that_names_records_without_end_leaves_room_for_those_of_others),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

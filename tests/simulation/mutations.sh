@@ -1,0 +1,90 @@
+#!/bin/sh
+# mutations.sh: removes one rule of the protocol after another from the round machines and lets the simulator look for what breaks.
+# usage: RONDO_BUILD=build sh tests/simulation/mutations.sh [NAME...]
+#
+# A mutation is one line of sed on a copy of one file of runtime/round; that file alone is compiled and linked before the libraries of the
+# build, so no shipped program has a switch for it. Prints a table row for each: name, rule, seed and invariant that broke. Exit status 1
+# when one is not found within RONDO_SEEDS (2000) seeds, or no longer applies.
+set -eu
+build=${RONDO_BUILD:-build}
+seeds=${RONDO_SEEDS:-2000}
+only=" $* "
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+libraries="$build/librondo_simulation.a $build/librondo_round.a $build/librondo_net.a $build/librondo_document.a $build/librondo_base.a"
+packages="jansson libsodium libuv sqlite3 libmicrohttpd libsecp256k1 libcurl"
+
+# mutation NAME FILE SED RULE
+mutation() {
+    [ "$only" = "  " ] || case $only in *" $1 "*) ;; *) return 0 ;; esac
+    sed "$3" "runtime/round/$2" >"$work/mutated.c"
+    if cmp -s "$work/mutated.c" "runtime/round/$2"; then
+        echo "| $1 | $4 | the mutation no longer applies to $2 |" && bad=1 && return 0
+    fi
+    ${CC:-cc} -std=gnu17 -O2 -w -D_GNU_SOURCE -I. -o "$work/mutant" tests/simulation/mutant.c "$work/mutated.c" $libraries \
+        $(pkg-config --libs $packages) -lpthread -lm || exit 4
+    status=0
+    "$work/mutant" "$seeds" >"$work/found" 2>"$work/seed" || status=$?
+    case $status in
+    0) awk -F'\t' -v name="$1" -v rule="$4" '{ printf "| %s | %s | %s | %s: %s |\n", name, rule, $1, $2, substr($3, 1, 90) }' "$work/found" ;;
+    1) echo "| $1 | $4 | NOT FOUND in $seeds seeds |" && bad=1 ;;
+    *) echo "| $1 | $4 | $(tr '\r' '\n' <"$work/seed" | tail -1) | the machine ends with status $status |" ;;
+    esac
+}
+
+echo "| mutation | rule that is removed | seed | what breaks |"
+echo "| --- | --- | --- | --- |"
+mutation lock member_vote.c 's/if (m->lock && !value_is(m->lock, "record", cid)/if (false \&\& !value_is(m->lock, "record", cid)/' \
+    "who is locked on a record prepares another only for a later certificate"
+mutation lock_lost member.c 's/replace(&m->lock, json_incref(json_object_get(durable, "lock")))/(void)0/' \
+    "the lock comes back after a restart"
+mutation blind_leader member_vote.c 's/if (lock_view(lock) > lock_view(best) &&/if (false \&\&/' \
+    "a leader proposes the highest lock that it is told of"
+mutation write_first member_vote.c '/^static void vote(/,/^}/s/member_persist(m);//' \
+    "a vote is on disk before it is sent"
+mutation write_enter member_vote.c '/^static void enter(/,/^}/s/member_persist(m);//' \
+    "a view and what is listed in it are on disk before they are sent"
+mutation write_copy member.c 's/json_copy(m->own)/json_incref(m->own)/' \
+    "a write holds what was said up to it, not what the same step says later"
+mutation old_view member.c 's/m->view = value_integer(durable, "view");/m->view = 0;/' \
+    "who comes back votes in its view, never below"
+mutation jump_back member_vote.c '/^bool member_rule_jump/,/^}/s/view <= m->view/view == m->view/' \
+    "nobody goes back to a lower view"
+mutation jump_one member_vote.c 's/view_seen(m, m->quorum.t)/view_seen(m, 1)/' \
+    "a view is jumped to when t members are there"
+mutation quorum committee.c 's/return quorum_of(n, rules->threshold);/return quorum_of(n, rules->threshold - 1);/' \
+    "two quorums share an honest member"
+mutation height member_vote.c 's/value_integer(record, "next_height") > value_integer(m->head, "height") &&/true \&\&/' \
+    "the block of the next seed lies ahead when a record is voted for"
+mutation arrival received.c 's/if (size >= t) {/if (size >= 1) {/' \
+    "an item is taken when t members list it"
+mutation duplicate certificate.c 's/strcmp(before, did) < 0 &&/strcmp(before, did) <= 0 \&\&/' \
+    "a signer counts once in a certificate"
+mutation stranger certificate.c 's/ && value_lists(committee, did);/;/' \
+    "only members of the committee count in a certificate"
+mutation unfit certificate.c 's/value_is(vote, "record", value_text(certificate, "record"));/true;/' \
+    "votes in a certificate are for its record"
+mutation too_few certificate.c 's/!= quorum.q)/> quorum.q)/' \
+    "a certificate has q votes"
+mutation unjudged member_vote.c 's/bool valid = outcome == RECORD_MADE && json_equal(made, record);/bool valid = outcome == RECORD_MADE;/' \
+    "a record is computed again before it is voted for"
+mutation early_skip member_vote.c 's/(!value_is(record, "reason", "forced") || m->view >= m->quorum.n)/true/' \
+    "a forced skip is prepared from view n on only"
+mutation amnesia member.c 's/m->round > m->abstain && //' \
+    "who lost its disk abstains"
+mutation twice record.c 's/if (ok > 1)/if (ok > 9)/' \
+    "two contributions of one trainer are both refused"
+mutation few record.c 's/if (accepted < (size_t)m->rules->trainers_quorum)/if (!accepted)/' \
+    "a round below its quorum is skipped"
+mutation kept_lie fold.c 's/if (!fold_is_removed(convicted/if (true || !fold_is_removed(convicted/' \
+    "a fold leaves out what the convicted gave"
+mutation uncorrected record.c 's/            m->correct = at;/            (void)at;/' \
+    "a conviction folds again from the round of the lie"
+mutation window record.c 's/round + m->rules->challenge_rounds <= m->round/round <= m->round/' \
+    "nothing is released before its window is over"
+mutation paid_liar payout.c 's/if (!is_removed(convicted/if (true || !is_removed(convicted/' \
+    "the convicted are not paid"
+mutation framed certificate.c 's/if (value_integer(a, "view") != value_integer(b, "view"))/if (false)/' \
+    "only statements of one view contradict each other"
+[ "$bad" = 0 ]
