@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "runtime/cli/commands.h"
+#include "runtime/ledger/ledger.h"
 #include "runtime/simulation/simulation.h"
 
 static const struct option options[] = {
@@ -77,11 +78,14 @@ static bool read_wanted(const struct invocation *in, struct wanted *w, struct er
                           .lying_syncers = -1 };
     return option_integer(in, "seeds", 1, INT64_C(1) << 40, &w->seeds, err) &&
            option_integer(in, "trace", 0, 2, &w->trace, err) && option_integer(in, "seed", 0, INT64_MAX, &w->seed, err) &&
-           option_integer(in, "trainers", 2, 10000, &w->trainers, err) &&
-           option_integer(in, "syncers", 1, 128, &w->syncers, err) && option_integer(in, "rounds", 1, 1000000, &w->rounds, err) &&
-           option_integer(in, "lying-trainers", 0, 10000, &w->lying_trainers, err) &&
-           option_integer(in, "lying-syncers", 0, 128, &w->lying_syncers, err) &&
-           read_keep(option_text(in, "keep", NULL), w, err) && (!faults || read_faults(faults, w, err));
+           option_integer(in, "trainers", 2, LEDGER_PAYEES - 8, &w->trainers, err) &&
+           option_integer(in, "syncers", 1, LEDGER_PANEL, &w->syncers, err) &&
+           option_integer(in, "rounds", 1, 1000000, &w->rounds, err) &&
+           option_integer(in, "lying-trainers", 0, LEDGER_PAYEES, &w->lying_trainers, err) &&
+           option_integer(in, "lying-syncers", 0, LEDGER_PANEL, &w->lying_syncers, err) &&
+           read_keep(option_text(in, "keep", NULL), w, err) && (!faults || read_faults(faults, w, err)) &&
+           (w->trainers + w->syncers <= LEDGER_PAYEES ||
+            error_set(err, ERROR_RANGE, NULL, "a release pays at most %d accounts: fewer trainers or syncers", LEDGER_PAYEES));
 }
 
 static int at_most(int value, int most)

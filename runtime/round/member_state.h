@@ -48,7 +48,7 @@ struct member {
     int64_t funded;
     int64_t abstain;             /* through this round; -1: not */
     uint64_t news;               /* documents, statements, records and results taken in, and requests given up */
-    uint64_t verify_at, lead_at; /* `news` when the rule last found that a request is not answered */
+    uint64_t verify_at, lead_at; /* `news` when the rule last got as far as it could */
     bool awaits;                 /* the last record_of did */
     bool finding;                /* a fresh folder that has not yet met the open round */
     bool behind;                 /* someone is in a later round */

@@ -216,7 +216,7 @@ bool member_rule_lead(struct member *m)
         enum record_outcome outcome = RECORD_NEEDS;
         if ((leads || !json_object_get(m->own, "prepare")) && m->lead_at != m->news) {
             outcome = member_make_record(m, m->previous, m->block, received, m->view >= m->quorum.n, &record);
-            m->lead_at = outcome == RECORD_NEEDS && m->awaits ? m->news : 0;
+            m->lead_at = outcome == RECORD_NEEDS && !m->awaits ? 0 : m->news;
         }
         if (record && value_integer(record, "next_height") <= value_integer(m->head, "height"))
             json_decref(record), record = NULL;

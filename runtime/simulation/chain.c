@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/hex.h"
 #include "runtime/ledger/escrow.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/value.h"
@@ -123,7 +124,8 @@ struct chain *sim_chain_new(struct sim *s)
     for (int i = 0; i < s->count; i++) {
         struct node *n = &s->nodes[i];
         key_of(n->did, &n->key, &n->address);
-        address_text(n->address, n->account);
+        memcpy(n->account, "0x", 2);
+        hex_encode(n->address.bytes, ADDRESS_SIZE, n->account + 2);
     }
     escrow_book_endow(c->book, c->sponsor, (unsigned __int128)(s->set->rounds * PER_ROUND), NULL);
     fund(s, c);
