@@ -78,6 +78,21 @@ echo 'return { network = {} }' | refuses "no spec" "run.lua" "a script of kind r
 "$rondo" run check "$work/none.lua" --home "$work/home" >"$work/out" 2>"$work/errors" && fail "missing file: status 0"
 grep -q "there is no run file" "$work/errors" || fail "missing file"
 
+# Rows of several examples: what cannot be packed is found by a step.
+stepped() {
+    cat >"$work/run.lua"
+    timeout 120 "$rondo" run check "$work/run.lua" --quiet --home "$work/home" >"$work/out" 2>&1 || true
+    grep -q -- "$1" "$work/out" || { fail "nothing like: $1"; tail -3 "$work/out"; }
+}
+example='s/script = "chat_sft"/script = "chat_sft", options = { per = "example" }/'
+with 's/context = 448,/context = 448, packing = "segments", coalesce = true, template_date = "2026-07-01",/' |
+    stepped '^rows     each row of 448 tokens holds several .*(packing), .*(coalesce), strftime_now prints 2026-07-01'
+with "s/context = 448,/context = 448, packing = \"segments\",/; $example" | stepped 'packing: the objective works along a row (mean).*weigh token by token)'
+with "s/context = 448,/context = 448, coalesce = true,/; $example" | stepped 'coalesce: the objective works along a row (mean)'
+sed 's|    local o = { bias|    x = x + x:shift("time", 1)\n    local o = { bias|' scripts/models/llama.lua >"$work/mixing.lua"
+with "s|context = 448,|context = 448, packing = \"segments\",|; s|model = { script = \"[a-z]*\" }|model = { script = \"$work/mixing.lua\" }|" |
+    stepped 'packing: the model mixes tokens along a row (shift).*by attention alone)'
+
 # With --json the same stands in one object.
 with 's/budget = "3000"/budget = "1"/' >"$work/run.lua"
 "$rondo" run check "$work/run.lua" --no-measure --json --home "$work/home" >"$work/out" 2>/dev/null && fail "--json: status 0"
