@@ -60,8 +60,9 @@ local function bracket(p, at)
       if high == 92 then
         local s
         s, at = escape(p, at)
-        high = nil
-        for k in R.pairs(s) do high = k end
+        local n = 0
+        for k in R.pairs(s) do n = n + 1; high = k end
+        if n ~= 1 then bad(p, "a range ends in a class") end
       end
       if high < low then bad(p, "a range runs backwards") end
       for k = low, high do set[k] = true end

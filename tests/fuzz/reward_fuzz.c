@@ -60,6 +60,15 @@ static int scored(const char *text, size_t size, json_t *reference)
     return result;
 }
 
+/* Whether PCRE2 reads it otherwise: its \\v is more than one character, and it has classes with a name. */
+static bool is_other(const char *pattern, size_t size)
+{
+    for (size_t i = 0; i + 1 < size; i++)
+        if ((pattern[i] == '\\' && pattern[i + 1] == 'v') || (pattern[i] == '[' && strchr(":.=", pattern[i + 1])))
+            return true;
+    return false;
+}
+
 /* 1 or 0, UNKNOWN where PCRE2 has another language or gives up: it goes back and tries again where the matcher does not. */
 static int matched(const char *pattern, size_t pattern_size, const char *text, size_t size)
 {
@@ -114,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (rest) {
         ours = scored(json_string_value(rest), json_string_length(rest), pattern);
         theirs = ours == UNKNOWN ? UNKNOWN : matched(text, (size_t)(zero - text), zero + 1, json_string_length(rest));
-        if (theirs != UNKNOWN && ours != theirs)
+        if (theirs != UNKNOWN && ours != theirs && !is_other(text, (size_t)(zero - text)))
             __builtin_trap();
     }
     json_decref(whole);
