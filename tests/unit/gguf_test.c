@@ -414,6 +414,94 @@ static void expect_model(struct buffer *b, enum error_code code)
     buffer_free(b);
 }
 
+/* Norms of gemma stand in the file with 1 added, and no rows are interleaved. */
+static void a_gemma_file_has_its_own_names_and_norms(void **state)
+{
+    static const float norm[] = { 4 }, q[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    char folder[] = "/tmp/rondo_test_XXXXXX", path[64];
+    struct buffer b = { 0 };
+    struct error err = { 0 };
+    (void)state;
+
+    put_start(&b, 3, 9);
+    put_string(&b, "general.architecture", "gemma3");
+    put_u32(&b, "gemma3.block_count", 1);
+    put_u32(&b, "gemma3.context_length", 64);
+    put_u32(&b, "gemma3.embedding_length", 8);
+    put_u32(&b, "gemma3.feed_forward_length", 16);
+    put_u32(&b, "gemma3.attention.head_count", 2);
+    put_u32(&b, "gemma3.attention.key_length", 6);
+    put_u32(&b, "gemma3.attention.sliding_window", 5);
+    put_f32(&b, "gemma3.attention.layer_norm_rms_epsilon", 1e-5f);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "blk.0.ffn_norm.weight", 1, 8, 0, 128);
+    put_tensor(&b, "blk.0.attn_q.weight", 8, 8, 0, 160);
+    put_padding(&b);
+    for (unsigned i = 0; i < 13 * 8; i++) {
+        const float value = (float)(i < 32 ? i / 8 : i < 40 ? 5 : i / 8 - 5);
+        uint32_t bits;
+
+        memcpy(&bits, &value, 4);
+        buffer_add_u32(&b, bits);
+    }
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    assert_true(file_write(path, b.bytes, b.size, 0600, NULL));
+    struct model_source *model = model_open(path, &err);
+
+    assert_non_null(model);
+    check_rows(model, "model.layers.0.pre_feedforward_layernorm.weight", norm, 1);
+    check_rows(model, "model.layers.0.self_attn.q_proj.weight", q, 8);
+    assert_int_equal(json_integer_value(json_object_get(model_config(model), "query_pre_attn_scalar")), 6);
+    assert_int_equal(json_integer_value(json_object_get(model_config(model), "sliding_window")), 5);
+    model_close(model);
+    unlink(path);
+    rmdir(folder);
+    buffer_free(&b);
+}
+
+/* rope_freqs.weight of Llama 3: a number for each pair of a head of 4. */
+static void divisors_of_frequencies_go_into_the_configuration(void **state)
+{
+    static const float numbers[] = { 1, 8 };
+    char folder[] = "/tmp/rondo_test_XXXXXX", path[64];
+    struct buffer b = { 0 };
+    struct error err = { 0 };
+    (void)state;
+
+    put_llama(&b, 2);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "rope_freqs.weight", 0, 2, 0, 128);
+    put_padding(&b);
+    for (unsigned i = 0; i < 32; i++)
+        buffer_add_u32(&b, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &numbers[i], 4);
+        buffer_add_u32(&b, bits);
+    }
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    assert_true(file_write(path, b.bytes, b.size, 0600, NULL));
+    struct model_source *model = model_open(path, &err);
+
+    assert_non_null(model);
+    assert_int_equal(model_tensor_count(model), 1);
+    const json_t *scaling = json_object_get(model_config(model), "rope_scaling");
+
+    assert_string_equal(json_string_value(json_object_get(scaling, "rope_type")), "longrope");
+    assert_true(json_real_value(json_array_get(json_object_get(scaling, "long_factor"), 1)) == 8);
+    model_close(model);
+    unlink(path);
+    rmdir(folder);
+    buffer_free(&b);
+    put_llama(&b, 2);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "rope_freqs.weight", 1, 3, 0, 128);
+    expect_model(&b, ERROR_SHAPE);
+}
+
 static void files_that_are_no_llama_are_refused(void **state)
 {
     struct buffer b = { 0 };
@@ -545,6 +633,8 @@ int main(void)
         cmocka_unit_test(lying_values_are_refused),
         cmocka_unit_test(overlapping_tensors_are_refused),
         cmocka_unit_test(a_llama_file_reads_as_the_folder_it_was_made_from),
+        cmocka_unit_test(a_gemma_file_has_its_own_names_and_norms),
+        cmocka_unit_test(divisors_of_frequencies_go_into_the_configuration),
         cmocka_unit_test(files_that_are_no_llama_are_refused),
         cmocka_unit_test(the_pocket_folder_opens_with_tokenizer_and_template),
     };
