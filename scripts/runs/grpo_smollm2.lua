@@ -1,6 +1,6 @@
 -- grpo_smollm2: SmolLM2-135M-Instruct is trained from rewards alone to answer sums with the right number: the base answers in sentences, often wrong ones.
 -- sh tools/real_run.sh --input-only && build/rondo local scripts/runs/grpo_smollm2.lua
--- Half an hour on two quiet cores. The held-out sums are none of the training set.
+-- Its four rounds took 42 minutes beside much other work. The held-out sums are none of the training set.
 return {
   spec = {
     name = "grpo-smollm2",
