@@ -114,6 +114,8 @@ static size_t accepted(const json_t *record)
 /* The rules of kinds, on their own. */
 static void check_kind(struct sim *s, const json_t *previous, const json_t *record)
 {
+    size_t i;
+    json_t *item;
     int64_t round = value_integer(record, "round");
     const json_t *first =
         json_object_get(s->documents, json_string_value(json_array_get(json_object_get(record, "received"), 0)));
@@ -122,6 +124,12 @@ static void check_kind(struct sim *s, const json_t *previous, const json_t *reco
     bool carried = !previous || json_equal(json_object_get(record, "outer"), json_object_get(previous, "outer"));
     bool corrects = !previous || value_integer(previous, "correct") ||
                     !json_equal(json_object_get(record, "convicted"), json_object_get(previous, "convicted"));
+    json_array_foreach(json_object_get(record, "contributions"), i, item)
+    {
+        const json_t *next = json_array_get(json_object_get(record, "contributions"), i + 1); /* they ascend by DID */
+        if (value_is(item, "code", "ok") && value_is(next, "code", "ok") && value_is(next, "did", value_text(item, "did")))
+            sim_fail(s, MONEY, "round %lld accepts two contributions of %s", (long long)round, value_text(item, "did"));
+    }
     if (value_is(record, "kind", "train") && (int)accepted(record) < s->set->quorum)
         sim_fail(s, STATE, "round %lld trains with fewer than the quorum", (long long)round);
     if (value_is(record, "kind", "skip") && !carried && !corrects)
