@@ -6,8 +6,8 @@
 --
 -- writes FOLDER/train.jsonl and FOLDER/held_out.jsonl, the same bytes on every machine: rows with `messages` and `reference`.
 
-local folder = arg and arg[0] and arg[0]:match("^(.*)/[^/]*$") or "."
-package.path = folder .. "/?.lua;" .. package.path
+local here = arg and arg[0] and arg[0]:match("^(.*)/[^/]*$") or "."
+package.path = here .. "/?.lua;" .. package.path
 local random = require "random"
 local words = require "words"
 
