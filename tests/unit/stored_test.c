@@ -80,8 +80,8 @@ static void readers_give_the_bits_of_the_conversion(void **state)
         convert_to_f32(types[t].type, bytes, VALUES, whole);
         for (int isa = 0; isa < KERNEL_ISAS; isa++)
             for (int i = 0; i < 300 && kernel_isa_present((enum kernel_isa)isa); i++) {
-                const size_t first = test_below(VALUES), left = VALUES - first + 1,
-                             count = test_below(i % 8 ? 1 + left % 700 : left);
+                const size_t first = test_below(VALUES), left = VALUES - first,
+                             count = test_below(1 + (i % 8 ? left % 700 : left));
 
                 assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
                 stored_reader(types[t].reader)(bytes, first, count, part);
