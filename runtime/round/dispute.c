@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/round/fold.h"
 #include "runtime/round/record.h"
 #include "runtime/round/value.h"
 
@@ -160,10 +161,19 @@ static bool escrow_ends(const struct disputes_input *in, int64_t round)
     return funded > 0 && in->time >= funded && (in->time - funded) / seconds >= left;
 }
 
-static bool is_upheld(const struct judging *j, const json_t *dispute)
+/* By this record or one before: whoever is convicted is heard no more, and what it did is out. */
+static bool is_convicted(const struct judging *j, const json_t *dispute)
 {
-    const json_t *entry = value_find(j->out.upheld, "did", value_text(dispute, "did"));
-    return entry && value_integer(entry, "round") <= value_integer(dispute, "round");
+    const char *did = value_text(dispute, "did");
+    int64_t round = value_integer(dispute, "round");
+    size_t i;
+    json_t *one;
+    json_array_foreach(j->out.upheld, i, one)
+    {
+        if (value_is(one, "did", did) && value_integer(one, "round") <= round)
+            return true;
+    }
+    return fold_is_removed(json_object_get(j->in->previous, "convicted"), did, round);
 }
 
 /* Decided ones, those whose accused is convicted anyway, and those that the escrow does not wait for. */
@@ -173,7 +183,7 @@ static void drop_over(struct judging *j)
     size_t i;
     json_array_foreach(j->out.open, i, one)
     {
-        if (value_integer(one, "left") >= 0 && !is_upheld(j, one) && !escrow_ends(j->in, value_integer(one, "round")))
+        if (value_integer(one, "left") >= 0 && !is_convicted(j, one) && !escrow_ends(j->in, value_integer(one, "round")))
             json_array_append(left, one);
     }
     json_decref(j->out.open);
