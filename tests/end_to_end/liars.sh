@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib/network.sh"
 
 run_file liars -e 's/trainers = 3, syncers/trainers = 8, syncers/' -e 's/shards = 4/shards = 8/' -e 's/spot_check = 0.3/spot_check = 1/' \
-    -e 's/round_ms = 60000/round_ms = 180000/' -e 's/min_ms = 1000, max_ms = 20000/min_ms = 40000, max_ms = 50000/'
+    -e 's/round_ms = 60000/round_ms = 90000/' -e 's/min_ms = 1000, max_ms = 20000/min_ms = 40000, max_ms = 50000/'
 prepare "$T/liars.lua"
 ledger
 sponsor

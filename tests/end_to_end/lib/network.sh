@@ -122,7 +122,7 @@ finals() {
 
 # All syncers named are over, have decided the same, and nobody signed twice.
 agree() {
-    for name in "$@"; do await "$name" '"event":"done"' 120; done
+    for name in "$@"; do await "$name" '"event":"done"' 300; done
     for name in "$@"; do finals "$name" >"$T/finals-$name"; done
     for name in "$@"; do cmp -s "$T/finals-$1" "$T/finals-$name" || differ "$1" "$name"; done
     "$B/tests/rondo_statements" "$H" || fail "two statements of one key"
