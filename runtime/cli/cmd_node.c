@@ -206,7 +206,7 @@ const struct command command_challenge = {
     "rondo challenge RUN 3 did:tenzro:machine:z6Mk... --peer http://sponsor.example:7000 --ledger http://ledger.example:8645",
     "An auditor (rondo auditor) for one contribution of a round that is not settled. Exit status 0: its maker was convicted; 1: "
     "every bit is\n"
-    "right, or the committee rejected the challenge; the last line says which.",
+    "right, the committee rejected the challenge, or the round is settled; the last line says which.",
     node_options_table,
     challenge_main,
 };

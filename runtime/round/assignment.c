@@ -202,3 +202,11 @@ json_t *assignment_context(const struct rules *rules, const json_t *previous, in
     json_decref(parts);
     return context;
 }
+
+json_t *assignment_context_of(const struct rules *rules, const json_t *before, const json_t *record, const char *did)
+{
+    struct hash seed;
+    if (!before || !hash_parse(value_text(record, "seed"), &seed))
+        return NULL;
+    return assignment_context(rules, before, value_integer(record, "round"), seed, json_object_get(record, "plan"), did);
+}

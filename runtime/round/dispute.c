@@ -1,5 +1,6 @@
 #include "runtime/round/dispute.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/round/fold.h"
@@ -23,6 +24,11 @@ json_t *disputes_find(const json_t *open, const char *contribution, int64_t inde
             return one;
     }
     return NULL;
+}
+
+void disputes_key(const json_t *dispute, char key[DISPUTE_KEY])
+{
+    snprintf(key, DISPUTE_KEY, "%s/%lld", value_text(dispute, "contribution"), (long long)value_integer(dispute, "index"));
 }
 
 bool disputes_on(const json_t *open, int64_t round)

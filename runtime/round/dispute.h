@@ -4,7 +4,7 @@
  *     opening   (the step's trace)   code "ok": now the challenger picks        "upheld": malformed, or not what leaf i says
  *     pick      (a tile that is wrong)                                          "upheld", "rejected"
  *
- *     disputes: [ { contribution, did, round, index, challenger, trace, left } ]     ascending by contribution, index, challenger
+ *     disputes: [ { contribution, did, round, index, challenger, trace, left } ]     ascending by contribution, then challenger
  *
  * `trace` is null until the accused has opened. `left` counts the train and close records in which the move that is due may still come; a
  * move in time is taken before it is asked for, so the silent lose in the record after. Several may dispute one contribution; an opening
@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 
+#include "runtime/doc/cid.h"
 #include "runtime/round/rules.h"
 
 struct disputes_input {
@@ -41,6 +42,10 @@ void disputes_count(json_t *open, const json_t *before);
 
 /* Whether a dispute about a contribution of this round is open. */
 bool disputes_on(const json_t *open, int64_t round);
+
+/* "contribution/index", what a dispute's moves are kept under. */
+enum { DISPUTE_KEY = CID_TEXT + 24 };
+void disputes_key(const json_t *dispute, char key[DISPUTE_KEY]);
 
 /* The open dispute of this challenger about this leaf, or NULL. */
 json_t *disputes_find(const json_t *open, const char *contribution, int64_t index, const char *challenger);

@@ -32,12 +32,12 @@ static const json_t *plan_of(struct member *m)
 /* Asks for the replay of a contribution of a decided round, once. */
 static void ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
 {
-    const json_t *record = member_record_of(m, round), *before = member_record_of(m, round - 1);
     json_t *document = json_object_get(json_object_get(m->documents, cid), "payload");
-    struct hash seed;
-    if (!before || !hash_parse(value_text(record, "seed"), &seed) || !member_ask(m, "replay", cid))
+    json_t *context = assignment_context_of(m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
+    if (!context || !member_ask(m, "replay", cid)) {
+        json_decref(context);
         return;
-    json_t *context = assignment_context(m->rules, before, round, seed, json_object_get(record, "plan"), did);
+    }
     member_act(m, ACTION_REPLAY, json_pack("{sssO?so}", "cid", cid, "document", document, "context", context));
 }
 

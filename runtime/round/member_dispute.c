@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/round/assignment.h"
@@ -8,11 +7,7 @@
 /* What a worker needs to know of a contribution of a decided round; NULL where its records are not held. New reference. */
 static json_t *context_of(const struct member *m, int64_t round, const char *did)
 {
-    const json_t *record = member_record_of(m, round), *before = member_record_of(m, round - 1);
-    struct hash seed;
-    return before && hash_parse(value_text(record, "seed"), &seed)
-               ? assignment_context(m->rules, before, round, seed, json_object_get(record, "plan"), did)
-               : NULL;
+    return assignment_context_of(m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
 }
 
 /* Whether `did` (any, when empty) disputes this leaf: by a record, or by a challenge that is held. */
@@ -95,10 +90,10 @@ bool member_rule_picks(struct member *m)
         return false;
     json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
     {
-        char key[CID_TEXT + 24];
+        char key[DISPUTE_KEY];
         if (!value_is(one, "challenger", m->did) || !json_is_string(json_object_get(one, "trace")))
             continue;
-        snprintf(key, sizeof key, "%s/%lld", value_text(one, "contribution"), (long long)value_integer(one, "index"));
+        disputes_key(one, key);
         const json_t *evidence = json_object_get(m->moves, key);
         if (!evidence) {
             json_t *context = context_of(m, value_integer(one, "round"), value_text(one, "did"));

@@ -24,7 +24,7 @@ struct trainer;
 struct trainer_audit {
     int64_t share; /* of all contributions, in parts of DECIMAL_ONE */
     char did
-        [96]; /* or this trainer's of `round` alone; then a STATE of phase "verdict" tells once: equal, convicted or rejected */
+        [96]; /* or this trainer's of `round` alone; then a STATE of phase "verdict" tells once: equal, convicted, rejected, or settled: nothing of it can be disputed */
     int64_t round;
 };
 

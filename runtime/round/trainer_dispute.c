@@ -3,6 +3,7 @@
 
 #include "native/base/decimal.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/record.h"
 #include "runtime/round/trainer_state.h"
@@ -11,10 +12,7 @@ static json_t *context_of(const struct trainer *t, int64_t round, const char *di
 {
     const json_t *record = json_object_get(json_array_get(t->finals, (size_t)round), "record");
     const json_t *before = json_object_get(json_array_get(t->finals, (size_t)round - 1), "record");
-    struct hash seed;
-    return before && hash_parse(value_text(record, "seed"), &seed)
-               ? assignment_context(t->rules, before, round, seed, json_object_get(record, "plan"), did)
-               : NULL;
+    return assignment_context_of(t->rules, before, record, did);
 }
 
 static json_t *sign(struct trainer *t, const char *type, json_t *payload)
@@ -33,9 +31,9 @@ static json_t *sign(struct trainer *t, const char *type, json_t *payload)
 /* ---- disputes about earlier contributions ---------------------------------------------------------------------------- */
 
 /* Whether this dispute waits for this trainer's opening; then `key` names it in t->moves. */
-static bool waits_for(const struct trainer *t, const json_t *dispute, char key[CID_TEXT + 24])
+static bool waits_for(const struct trainer *t, const json_t *dispute, char key[DISPUTE_KEY])
 {
-    snprintf(key, CID_TEXT + 24, "%s/%lld", value_text(dispute, "contribution"), (long long)value_integer(dispute, "index"));
+    disputes_key(dispute, key);
     return value_is(dispute, "did", t->did) && json_is_null(json_object_get(dispute, "trace"));
 }
 
@@ -65,7 +63,7 @@ void trainer_rule_answer(struct trainer *t)
 {
     const json_t *disputes = json_object_get(t->previous, "disputes");
     bool ready = false;
-    char key[CID_TEXT + 24];
+    char key[DISPUTE_KEY];
     size_t i;
     json_t *one;
     if (t->phase >= DONE)
@@ -132,7 +130,7 @@ static void tell(struct trainer *t, const char *verdict, int64_t leaf)
     t->told = true;
 }
 
-/* Whether somebody has to be told of this wrong leaf: nobody has convicted its maker, and this challenge is not open. */
+/* Whether a record has this auditor's challenge of the contribution as open. */
 static bool is_open(const struct trainer *t, const json_t *contribution)
 {
     const json_t *disputes = json_object_get(t->previous, "disputes");
@@ -165,7 +163,7 @@ void trainer_rule_audit(struct trainer *t)
 {
     json_t *entry, *one;
     size_t i, k;
-    bool speaks = false;
+    bool speaks = false, named = false;
     if (t->phase >= DONE || !t->previous || (!t->audit.share && !t->audit.did[0]))
         return;
     if (t->audit.did[0] && fold_is_removed(json_object_get(t->previous, "convicted"), t->audit.did, t->audit.round))
@@ -183,6 +181,7 @@ void trainer_rule_audit(struct trainer *t)
                                 value_integer(entry, "round")) ||
                 !is_audited(t, entry, one))
                 continue;
+            named = true;
             if (!index) {
                 replay(t, entry, one);
             } else if (json_is_integer(index) && json_integer_value(index) < 0 && t->audit.did[0]) {
@@ -194,6 +193,8 @@ void trainer_rule_audit(struct trainer *t)
             }
         }
     }
+    if (t->audit.did[0] && !named && value_integer(t->previous, "round") >= t->audit.round)
+        tell(t, "settled", -1); /* or no record took it: there is nothing to dispute */
 }
 
 /* Own challenges that have been answered: evidence is made once, the pick sent until the dispute is over. */
@@ -206,10 +207,10 @@ void trainer_rule_pick(struct trainer *t)
         return;
     json_array_foreach(json_object_get(t->previous, "disputes"), i, one)
     {
-        char key[CID_TEXT + 24];
+        char key[DISPUTE_KEY];
         if (!value_is(one, "challenger", t->did) || !json_is_string(json_object_get(one, "trace")))
             continue;
-        snprintf(key, sizeof key, "%s/%lld", value_text(one, "contribution"), (long long)value_integer(one, "index"));
+        disputes_key(one, key);
         json_t *move = json_object_get(t->moves, key);
         if (!move) {
             json_t *context = context_of(t, value_integer(one, "round"), value_text(one, "did"));

@@ -86,7 +86,7 @@ struct session_step {
     struct executor *executor;
     struct executor *prepare; /* of an objective's `prepare`; NULL: it has none */
     struct cache *cache;      /* borrowed: of the sequences that go on, or NULL */
-    uint64_t serial;          /* no other step of this session has or had it */
+    uint64_t serial;          /* of no other step, now or before */
 };
 
 /* What reference.h keeps. */
