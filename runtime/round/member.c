@@ -395,7 +395,7 @@ struct member *member_new(const struct member_start *start, struct error *err)
     m->enrolment = json_incref(start->enrolment);
     m->abstain = -1;
     m->news = 1;
-    m->finding = start->fresh && !json_array_size(start->finals);
+    m->finding = start->fresh;
     m->finals = json_array();
     snprintf(m->did, sizeof m->did, "%s", start->did);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)

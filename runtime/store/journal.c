@@ -287,14 +287,42 @@ static bool not_stale(struct journal *j, const struct hash *run, int64_t round, 
     return row == ROW_NONE;
 }
 
+static const char *restored_note(struct hash run, char name[CID_TEXT + 16])
+{
+    char cid[CID_TEXT];
+
+    snprintf(name, CID_TEXT + 16, "restored/%s", cid_text(run, cid));
+    return name;
+}
+
+bool journal_mark_restored(struct journal *j, struct hash run, struct error *err)
+{
+    char name[CID_TEXT + 16];
+
+    return journal_put_note(j, restored_note(run, name), "1", 1, err);
+}
+
+bool journal_is_restored(struct journal *j, struct hash run)
+{
+    struct buffer note = { 0 };
+    struct error none = { 0 };
+    char name[CID_TEXT + 16];
+    bool there = journal_get_note(j, restored_note(run, name), &note, &none);
+
+    buffer_free(&note);
+    return there;
+}
+
 bool journal_save_round(struct journal *j, struct hash run, uint32_t round, uint32_t view, const void *variables, size_t size,
                         const struct statement *statements, size_t count, struct error *err)
 {
+    char restored[CID_TEXT + 16];
     bool ok;
 
     if (!begin(j, err))
         return false;
     ok = not_stale(j, &run, round, view, err) &&
+         change(j, query(j, err, "delete from notes where name = ?", "t", restored_note(run, restored)), err) &&
          change(j,
                 query(j, err, "insert or replace into open (run, round, view, variables) values (?, ?, ?, ?)", "hiib", &run,
                       (int64_t)round, (int64_t)view, variables, size),

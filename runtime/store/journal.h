@@ -44,6 +44,11 @@ bool journal_save_round(struct journal *journal, struct hash run, uint32_t round
 bool journal_load_round(struct journal *journal, struct hash run, uint32_t *round, uint32_t *view, struct buffer *variables,
                         struct error *err);
 
+/* This folder does not hold everything that its key signed: it was fetched (rondo sync) or is a backup. Said of a run before anything else of it
+ * is written; over with the next journal_save_round, whose variables then say in which rounds nothing is signed. */
+bool journal_mark_restored(struct journal *journal, struct hash run, struct error *err);
+bool journal_is_restored(struct journal *journal, struct hash run);
+
 /* Statements outside of rounds, or of one phase only: unique by the same key. */
 bool journal_sign_once(struct journal *journal, struct hash run, uint32_t round, uint32_t view, const struct statement *statement,
                        struct error *err);

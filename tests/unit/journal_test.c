@@ -111,6 +111,18 @@ static void round_is_written_whole_or_not_at_all(void **state)
     buffer_free(&variables);
 }
 
+static void a_restored_folder_is_one_until_its_round_is_written(void **state)
+{
+    (void)state;
+    assert_false(journal_is_restored(journal, run));
+    assert_true(journal_mark_restored(journal, run, &err));
+    reopen();
+    assert_true(journal_is_restored(journal, run));
+    assert_false(journal_is_restored(journal, two));
+    assert_true(journal_save_round(journal, run, 4, 0, "A", 1, NULL, 0, &err));
+    assert_false(journal_is_restored(journal, run));
+}
+
 static void view_that_was_left_is_never_entered_again(void **state)
 {
     (void)state;
@@ -357,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(second_statement_for_one_place_is_refused_for_ever, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(round_is_written_whole_or_not_at_all, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(a_restored_folder_is_one_until_its_round_is_written, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(view_that_was_left_is_never_entered_again, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(final_round_is_over_and_a_second_record_for_it_is_kept_as_a_conflict, open_journal,
                                         drop_journal),

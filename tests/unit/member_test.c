@@ -138,11 +138,49 @@ static void a_member_that_names_records_without_end_leaves_room_for_those_of_oth
     rules_free(&rules);
 }
 
+/* A folder that was fetched or restored knows decided rounds, but not what its key signed since. */
+static void a_restored_folder_signs_neither_in_the_round_it_finds_open_nor_in_the_next(void **state)
+{
+    (void)state;
+    struct rules rules;
+    char cid[CID_TEXT];
+    read_rules(&rules, 4);
+    json_t *finals = json_pack("[{s{sssi}s{}}]", "record", "run", "bafk2bzaarun", "round", 0, "certificate");
+    for (int restored = 0; restored < 2; restored++) {
+        struct member_start start = { .rules = &rules,
+                                      .did = "s0",
+                                      .signing = { .sign = plain_sign, .open = plain_open },
+                                      .finals = finals,
+                                      .fresh = restored };
+        struct member *member = member_new(&start, NULL);
+        struct actions actions = { 0 };
+        json_t *heard = naming("s1", 0, "prepare", 0, cid);
+        json_object_set_new(json_object_get(json_array_get(json_object_get(heard, "documents"), 0), "payload"), "round",
+                            json_integer(1));
+        assert_non_null(member);
+        member->seated = true;
+        assert_int_equal(member_may_sign(member), !restored);
+        step(member, EVENT_MESSAGE, 1, heard, &actions);
+        assert_int_equal(member_may_sign(member), !restored);
+        assert_int_equal(member->abstain, restored ? 2 : -1);
+        bool written = false;
+        for (size_t i = 0; i < actions.count; i++)
+            written |= actions.list[i].kind == ACTION_PERSIST &&
+                       value_integer(json_object_get(actions.list[i].body, "value"), "abstain") == 2;
+        assert_int_equal(written, restored);
+        actions_free(&actions);
+        member_free(member);
+    }
+    json_decref(finals);
+    rules_free(&rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_write_of_a_step_holds_what_was_said_up_to_it),
         cmocka_unit_test(a_member_that_names_records_without_end_leaves_room_for_those_of_others),
+        cmocka_unit_test(a_restored_folder_signs_neither_in_the_round_it_finds_open_nor_in_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
