@@ -38,6 +38,8 @@ const struct command *const commands[] = {
     &command_challenge,
     &command_sponsor,
     &command_ledger,
+    &command_node_check,
+    &command_node_backup,
     &command_key_new,
     &command_key_show,
     &command_simulate,

@@ -371,7 +371,7 @@ static void want_scripts(struct course *c, struct wants *w)
 }
 
 /* A name inside the model's folder: no path. */
-static bool plain_name(const char *name)
+bool course_plain_name(const char *name)
 {
     return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 200;
 }
@@ -395,7 +395,7 @@ static bool want_model(struct course *c, struct wants *w, struct hash id, bool *
         const char *cid = json_string_value(json_object_get(file, "object"));
         struct hash object;
 
-        ok = ok && plain_name(json_string_value(json_object_get(file, "name"))) && cid_parse(cid ? cid : "", &object, err);
+        ok = ok && course_plain_name(json_string_value(json_object_get(file, "name"))) && cid_parse(cid ? cid : "", &object, err);
         if (ok)
             want(w, object, true);
     }
@@ -438,7 +438,7 @@ static bool lay_out_model(struct course *c, struct hash id, char path[4096], str
         const char *name = json_string_value(json_object_get(file, "name"));
         struct hash object;
 
-        if (!ok || !plain_name(name)) {
+        if (!ok || !course_plain_name(name)) {
             ok = ok && error_set(err, ERROR_SYNTAX, NULL, "the model's manifest names no usable file");
             break;
         }

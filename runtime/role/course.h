@@ -68,6 +68,9 @@ void course_refresh(struct course *course);
 /* Who has the next turn: not one that is left alone for a while. NULL when there is none. Borrowed. */
 const struct peer *course_next_peer(struct course *course, uint64_t now_ms);
 
+/* A file's name inside a model's folder: no path. */
+bool course_plain_name(const char *name);
+
 /* What must be in the store before a worker can open. The caller frees. Grows: call it again when what it named has arrived, until
  * *complete. */
 bool course_wants(struct course *course, struct fetch_want **wants, size_t *count, bool *complete, struct error *err);

@@ -569,6 +569,80 @@ bool journal_list_runs(struct journal *j, struct hash **ids, size_t *count, stru
                 err);
 }
 
+bool journal_index(struct journal *j, struct hash **ids, size_t *count, struct error *err)
+{
+    return list(j, query(j, err, "select id from documents order by id", ""), ids, count, err);
+}
+
+bool journal_named_by_finals(struct journal *j, struct hash **ids, size_t *count, struct error *err)
+{
+    return list(j, query(j, err, "select record from final union select certificate from final order by 1", ""), ids, count, err);
+}
+
+bool journal_forget_document(struct journal *j, struct hash id, struct error *err)
+{
+    char path[PATH_MAX];
+
+    /* The row first: an index row always has its file. */
+    if (!change(j, query(j, err, "delete from documents where id = ?", "h", &id), err))
+        return false;
+    document_path(j, id, path);
+    return unlink(path) == 0 || errno == ENOENT ||
+           (error_set(err, ERROR_IO, NULL, "cannot delete: %s", strerror(errno)), error_at(err, "%s", path));
+}
+
+/* ---- Check and backup ------------------------------------------------------------------------------------------------------ */
+
+bool journal_sound(struct journal *j, struct error *err)
+{
+    sqlite3_stmt *statement = query(j, err, "pragma integrity_check(1)", "");
+    bool ok = step(j, statement, err) == ROW_THERE;
+    const char *said = ok ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+
+    if (said && strcmp(said, "ok") != 0)
+        ok = error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync",
+                       "the file is damaged: %s", said);
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+/* In the copy: as of a folder that was restored. */
+static bool restore_marks(struct journal *copy, struct error *err)
+{
+    struct hash *runs = NULL;
+    size_t count = 0;
+    bool ok = run_sql(copy, "delete from open", err) && journal_list_runs(copy, &runs, &count, err);
+
+    for (size_t i = 0; ok && i < count; i++)
+        ok = journal_mark_restored(copy, runs[i], err);
+    free(runs);
+    return ok;
+}
+
+bool journal_backup(struct journal *j, const char *path, struct error *err)
+{
+    char beside[PATH_MAX];
+    struct journal copy = { 0 };
+    bool ok;
+
+    if (snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
+        return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
+    unlink(beside);
+    ok = change(j, query(j, err, "vacuum into ?", "t", beside), err);
+    if (ok)
+        ok = (sqlite3_open_v2(beside, &copy.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) == SQLITE_OK &&
+              database_distrust(copy.db)) ||
+             fail(&copy, err);
+    ok =
+        ok && run_sql(&copy, "pragma synchronous = full", err) && begin(&copy, err) && end(&copy, restore_marks(&copy, err), err);
+    sqlite3_close(copy.db);
+    if (ok && rename(beside, path) != 0)
+        ok = error_set(err, ERROR_IO, NULL, "cannot write: %s", strerror(errno));
+    if (!ok)
+        unlink(beside);
+    return ok || error_at(err, "%s", path);
+}
+
 /* ---- Notes ----------------------------------------------------------------------------------------------------------------- */
 
 bool journal_put_note(struct journal *j, const char *name, const void *bytes, size_t size, struct error *err)

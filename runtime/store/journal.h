@@ -79,6 +79,18 @@ bool journal_count_documents(struct journal *journal, struct hash run, enum docu
 /* Ids of all run documents. */
 bool journal_list_runs(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
 
+/* The index row and the file of a document that cannot be used: it is fetched again when it is needed. */
+bool journal_forget_document(struct journal *journal, struct hash id, struct error *err);
+/* Ids of every document in the index. The caller frees *ids. */
+bool journal_index(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
+/* Records and certificates that decided rounds name. The caller frees *ids. */
+bool journal_named_by_finals(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
+/* The database against itself: false and mismatch with the first thing that is wrong in it. */
+bool journal_sound(struct journal *journal, struct error *err);
+/* The database into a new file, without the open rounds and marked as restored: whoever goes on from it signs nothing that it may have
+ * signed since. An older copy at `path` is replaced. */
+bool journal_backup(struct journal *journal, const char *path, struct error *err);
+
 /* Small values that must survive: a cursor, a nonce. */
 bool journal_put_note(struct journal *journal, const char *name, const void *bytes, size_t size, struct error *err);
 bool journal_get_note(struct journal *journal, const char *name, struct buffer *bytes, struct error *err); /* missing */
