@@ -13,6 +13,7 @@
 #include "native/base/json.h"
 #include "runtime/role/held_out.h"
 #include "runtime/role/local_internal.h"
+#include "runtime/role/quote.h"
 
 enum { DEATHS_MOST = 8, SOON_MS = 5000, END_MS = 5000 };
 
@@ -389,6 +390,25 @@ static bool look_at_eval(struct local *l, struct error *err)
     return held_out_check(l->draft, l->network, err) || error_at(err, "%s", l->options.runfile);
 }
 
+/* A new run is held to what `run check` holds it to: its plans are asked for before anything is started, not refused round after round. */
+static bool look_at_plans(struct local *l, struct error *err)
+{
+    const struct quote_options options = { .runfile = l->options.runfile,
+                                           .home = l->options.home,
+                                           .threads = l->options.threads };
+    json_t *state, *quote;
+
+    if (!local_state(l, &state, err))
+        return false;
+    if (state) {
+        json_decref(state);
+        return true;
+    }
+    quote = quote_of(&options, err);
+    json_decref(quote);
+    return quote != NULL;
+}
+
 json_t *local_run(const struct local_options *options, struct error *err)
 {
     struct local *l = calloc(1, sizeof *l);
@@ -402,7 +422,8 @@ json_t *local_run(const struct local_options *options, struct error *err)
         return NULL;
     }
     l->options.home = home;
-    if (local_setup_home(l, err) && !(result = local_result_again(l, err)) && err->code == ERROR_NONE && look_at_eval(l, err)) {
+    if (local_setup_home(l, err) && !(result = local_result_again(l, err)) && err->code == ERROR_NONE && look_at_eval(l, err) &&
+        look_at_plans(l, err)) {
         run_network(l);
         if (l->finished)
             result = local_result(l, err);

@@ -22,3 +22,10 @@ run sparse '"sparse", options = { inner_steps = 2, keep = 96, of = 1024, bits = 
     '{ script = "sgd" }' '{ script = "sparse_mean", options = { among = "senders" } }'
 run dct '"demo", options = { inner_steps = 2, keep_share = "0.05", tile = 32, momentum = 0, outer_lr = "0.001", ["rate.peak"] = 0.003' \
     '{ script = "sign" }' '{ script = "mean" }'
+
+# What `run check` refuses, `local` does not begin.
+sed -e 's|schedule = .*|schedule = { script = "delayed", options = { inner_steps = 2 } },|' tests/end_to_end/tiny.lua >"$work/late.lua"
+expect 3 "a plan with \`delay\`" run check "$work/late.lua" --no-measure --home "$work/late"
+said=$("$rondo" run check "$work/late.lua" --no-measure --home "$work/late" 2>&1 || true)
+expect 3 "$said" local "$work/late.lua" --home "$work/late"
+[ ! -e "$work/late/run.json" ] || fail "local made a run that is refused"
