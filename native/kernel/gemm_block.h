@@ -10,6 +10,7 @@
 
 #include "native/kernel/gemm_kernel.h"
 #include "native/kernel/gemm_part.h"
+#include "native/kernel/gemm_thin.h"
 
 /* Few rows: packing B would cost more than the arithmetic, where its rows can be read as they are. */
 #define IN_PLACE_ROWS (2 * GEMM_ROWS)
@@ -138,8 +139,8 @@ static void group_run(struct group *g)
     g->count = g->k = 0;
 }
 
-/* One row panel of A against a B whose columns lie along memory: B is met once, so that a vector of columns is packed where the tile finds
- * it in L1, and the chunks of these columns follow each other as they lie. */
+/* One row panel of A against a B whose columns lie along memory: a strip of VW columns at a time, the chunks of these following each other
+ * as they lie. */
 static bool is_thin(const struct gemm_rectangle *at)
 {
     for (size_t i = 0; i < at->count; i++)
@@ -148,10 +149,37 @@ static bool is_thin(const struct gemm_rectangle *at)
     return at->rows <= GEMM_ROWS;
 }
 
+/* Chunk of `k` rows from `chunk` on, of the strip at `first`. */
+static void thin_chunk(const struct gemm_part *part, size_t rows, size_t chunk, size_t k, size_t first, float *pack,
+                       const struct gemm_end *end)
+{
+    const struct gemm *gemm = part->gemm;
+    const float *a = part->a + (ptrdiff_t)chunk * gemm->a_col, *b, *ahead = NULL;
+    const ptrdiff_t offset = (ptrdiff_t)chunk + (ptrdiff_t)first * gemm->b_col;
+    ptrdiff_t b_col = GEMM_CHUNK;
+
+    if (gemm->b_read) {
+        for (size_t j = 0; j < end->columns; j++)
+            gemm->b_read(gemm->b_stored, part->b_first + (size_t)(offset + (ptrdiff_t)j * gemm->b_col), k, pack + j * GEMM_CHUNK);
+        b = pack;
+    } else if (end->columns == VW) {
+        b = part->b + offset;
+        b_col = gemm->b_col;
+        if (b_col == (ptrdiff_t)gemm->k)
+            ahead = part->b + (ptrdiff_t)(first + VW) * b_col + (ptrdiff_t)(chunk * VW);
+    } else {
+        for (size_t j = 0; j < end->columns; j++)
+            memcpy(pack + j * GEMM_CHUNK, part->b + offset + (ptrdiff_t)j * gemm->b_col, k * sizeof *pack);
+        b = pack;
+    }
+    if (b == pack)
+        for (size_t j = end->columns; j < VW; j++)
+            memset(pack + j * GEMM_CHUNK, 0, k * sizeof *pack);
+    gemm_thins[rows - 1](k, a, gemm->a_row, gemm->a_col, b, b_col, ahead, end);
+}
+
 static void thin_run(const struct gemm_rectangle *at, float *pack)
 {
-    float *stored = pack + GEMM_CHUNK * VW;
-
     for (size_t first = 0; first < at->columns; first += VW) {
         struct gemm_end end = { .c = at->c + first, .row = at->c_row };
 
@@ -166,9 +194,7 @@ static void thin_run(const struct gemm_rectangle *at, float *pack)
                 size_t k = gemm->k - chunk < GEMM_CHUNK ? gemm->k - chunk : GEMM_CHUNK;
 
                 end.start = chunk > 0 || i > 0 ? at->c + first : gemm->form == GEMM_PLAIN ? NULL : part->onto + first;
-                panel_packed(part, k, (ptrdiff_t)chunk + (ptrdiff_t)first * gemm->b_col, end.columns, VW, pack, stored);
-                gemm_tiles[0][at->rows - 1](k, part->a + (ptrdiff_t)chunk * gemm->a_col, gemm->a_row, gemm->a_col, pack, VW,
-                                            &end);
+                thin_chunk(part, at->rows, chunk, k, first, pack, &end);
             }
         }
     }

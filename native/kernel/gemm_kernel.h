@@ -43,6 +43,35 @@ GEMM_INLINE void gemm_end_edge(const struct gemm_end *end, ptrdiff_t row, const 
     }
 }
 
+/* What becomes of the sums of a tile. */
+GEMM_INLINE void gemm_tile_end(const int rows, const int wide, vf acc[GEMM_ROWS][GEMM_WIDE], const struct gemm_end *end)
+{
+    if (end->columns < (size_t)(wide * VW)) {
+        float sum[GEMM_COLUMNS];
+
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+            for (int v = 0; v < wide; v++)
+                vf_store(sum + v * VW, acc[r][v]);
+            gemm_end_edge(end, r, sum);
+        }
+        return;
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++) {
+            ptrdiff_t at = r * end->row + v * VW;
+            vf start = end->start ? vf_load(end->start + at) : vf_zero();
+
+            if (end->form == GEMM_LOW_RANK)
+                vf_store(end->c + at, vf_fma(vf_all(end->scale), vf_add(vf_zero(), acc[r][v]), start));
+            else
+                vf_store(end->c + at, vf_add(start, acc[r][v]));
+        }
+}
+
 GEMM_INLINE void gemm_tile(const int rows, const int wide, size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col,
                            const float *b, ptrdiff_t b_row, const struct gemm_end *end)
 {
@@ -71,30 +100,7 @@ GEMM_INLINE void gemm_tile(const int rows, const int wide, size_t k, const float
                 acc[r][v] = vf_fma(av, bv[v], acc[r][v]);
         }
     }
-    if (end->columns < (size_t)(wide * VW)) {
-        float sum[GEMM_COLUMNS];
-
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 4
-            for (int v = 0; v < wide; v++)
-                vf_store(sum + v * VW, acc[r][v]);
-            gemm_end_edge(end, r, sum);
-        }
-        return;
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < wide; v++) {
-            ptrdiff_t at = r * end->row + v * VW;
-            vf start = end->start ? vf_load(end->start + at) : vf_zero();
-
-            if (end->form == GEMM_LOW_RANK)
-                vf_store(end->c + at, vf_fma(vf_all(end->scale), vf_add(vf_zero(), acc[r][v]), start));
-            else
-                vf_store(end->c + at, vf_add(start, acc[r][v]));
-        }
+    gemm_tile_end(rows, wide, acc, end);
 }
 
 /* One function a shape, so that the sums stay in registers. */

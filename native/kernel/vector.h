@@ -2,7 +2,8 @@
  *
  *     VW             floats a register: 16 (AVX-512), 8 (AVX2), 4 (NEON)
  *     vf, vf_*       the register and what the hand-written kernels do with it: each the lane-wise binary32 operation, rounded once
- *     vector_transpose8   8 x 8 floats, rows to columns
+ *     vector_transpose    VW registers of VW floats, rows to columns
+ *     vector_transpose8   8 x 8 floats in memory
  *
  * Not included by the scalar class, which has no registers.
  */
@@ -53,6 +54,66 @@
 #define vf_zero()       vdupq_n_f32(0.0f)
 #endif
 
+/* Square, in registers. */
+#if defined(__AVX512F__)
+VECTOR_INLINE void vector_transpose(vf r[VW])
+{
+    vf t[VW];
+
+#pragma GCC unroll 4
+    for (int i = 0; i < VW; i += 4) { /* 4 x 4 within each quarter of four rows */
+        vf a = _mm512_unpacklo_ps(r[i], r[i + 1]), b = _mm512_unpackhi_ps(r[i], r[i + 1]),
+           c = _mm512_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm512_unpackhi_ps(r[i + 2], r[i + 3]);
+
+        t[i] = _mm512_shuffle_ps(a, c, 0x44);
+        t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+        t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+        t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* 4 x 4 quarters */
+        vf a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88), b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd),
+           c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88), d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
+
+        r[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        r[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        r[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+}
+#elif defined(__AVX2__)
+VECTOR_INLINE void vector_transpose(vf r[VW])
+{
+    vf t[VW];
+
+#pragma GCC unroll 2
+    for (int i = 0; i < VW; i += 4) { /* 4 x 4 within each half of four rows */
+        vf a = _mm256_unpacklo_ps(r[i], r[i + 1]), b = _mm256_unpackhi_ps(r[i], r[i + 1]),
+           c = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
+
+        t[i] = _mm256_shuffle_ps(a, c, 0x44);
+        t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+        t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+        t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
+    }
+}
+#else
+VECTOR_INLINE void vector_transpose(vf r[VW])
+{
+    vf t0 = vzip1q_f32(r[0], r[2]), t1 = vzip2q_f32(r[0], r[2]), t2 = vzip1q_f32(r[1], r[3]), t3 = vzip2q_f32(r[1], r[3]);
+
+    r[0] = vzip1q_f32(t0, t2);
+    r[1] = vzip2q_f32(t0, t2);
+    r[2] = vzip1q_f32(t1, t3);
+    r[3] = vzip2q_f32(t1, t3);
+}
+#endif
+
 /* Eight rows of eight, transposed. */
 #if defined(__AVX2__)
 VECTOR_INLINE void vector_transpose8(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
@@ -86,14 +147,13 @@ VECTOR_INLINE void vector_transpose8(const float *from, ptrdiff_t from_row, floa
 /* Four rows of four. */
 VECTOR_INLINE void vector_transpose4(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
 {
-    float32x4_t r0 = vld1q_f32(from), r1 = vld1q_f32(from + from_row), r2 = vld1q_f32(from + 2 * from_row),
-                r3 = vld1q_f32(from + 3 * from_row);
-    float32x4_t t0 = vzip1q_f32(r0, r2), t1 = vzip2q_f32(r0, r2), t2 = vzip1q_f32(r1, r3), t3 = vzip2q_f32(r1, r3);
+    vf r[4];
 
-    vst1q_f32(to, vzip1q_f32(t0, t2));
-    vst1q_f32(to + to_row, vzip2q_f32(t0, t2));
-    vst1q_f32(to + 2 * to_row, vzip1q_f32(t1, t3));
-    vst1q_f32(to + 3 * to_row, vzip2q_f32(t1, t3));
+    for (int i = 0; i < 4; i++)
+        r[i] = vld1q_f32(from + i * from_row);
+    vector_transpose(r);
+    for (int i = 0; i < 4; i++)
+        vst1q_f32(to + i * to_row, r[i]);
 }
 
 VECTOR_INLINE void vector_transpose8(const float *from, ptrdiff_t from_row, float *to, ptrdiff_t to_row)
