@@ -11,6 +11,7 @@ const struct command *const commands[] = {
     &command_why,
     &command_sync,
     &command_status,
+    &command_watch,
     &command_run_check,
     &command_run_create,
     &command_run_show,

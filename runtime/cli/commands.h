@@ -16,6 +16,7 @@ extern const struct command command_doctor;
 extern const struct command command_eval;
 extern const struct command command_fit;
 extern const struct command command_key_new;
+extern const struct command command_watch;
 extern const struct command command_node_check, command_node_backup;
 extern const struct command command_key_show;
 extern const struct command command_ledger;
