@@ -1,11 +1,9 @@
 #include "runtime/script/call.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sodium.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,12 +13,11 @@
 
 #include "native/base/buffer.h"
 #include "native/graph/wire.h"
+#include "runtime/script/nursery.h"
 #include "runtime/script/value.h"
 
 enum { MAGIC = 0x31435352, GRAPHS_MAX = 16384 }; /* as in child.h, which needs an engine's headers */
 static const uint64_t REPLY_MAX = 256u << 20;
-
-extern char **environ;
 
 char *script_hash(const struct script_file *file, char hex[65])
 {
@@ -63,25 +60,10 @@ static bool write_request(struct buffer *out, const struct script_bundle *b, con
     return ok;
 }
 
-static bool spawn(const char *program, pid_t *pid, int *fd, struct error *err)
+static bool spawn(const struct script_limits *l, pid_t *pid, int *fd, struct error *err)
 {
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-        return error_set(err, ERROR_IO, NULL, "script: socketpair: %s", strerror(errno));
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, pair[1], 0);
-    posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    char *argv[] = { "rondo", "--script-child", NULL };
-    int failed = posix_spawn(pid, program, &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(pair[1]);
-    *fd = pair[0];
-    if (!failed)
-        return true;
-    close(pair[0]);
-    return error_set(err, ERROR_IO, NULL, "script: %s does not start: %s", program, strerror(failed));
+    const char *program = l->program ? l->program : "/proc/self/exe";
+    return l->nursery ? script_nursery_child(l->nursery, program, pid, fd, err) : script_spawn(program, pid, fd, err);
 }
 
 static double now(void)
@@ -215,8 +197,7 @@ bool script_call(const struct script_bundle *bundle, const char *verb, json_t *a
     pid_t pid = -1;
     int fd = -1, status = 0;
     *out = (struct script_trace){ 0 };
-    bool ok = write_request(&request, bundle, verb, args ? args : json_object(), l, err) &&
-              spawn(l->program ? l->program : "/proc/self/exe", &pid, &fd, err);
+    bool ok = write_request(&request, bundle, verb, args ? args : json_object(), l, err) && spawn(l, &pid, &fd, err);
     if (ok) {
         enum outcome outcome = exchange(fd, &request, &reply, now() + (l->seconds > 0 ? l->seconds : 10));
         close(fd);

@@ -1,14 +1,19 @@
 #include "runtime/script/child.h"
 
 #include <lualib.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "native/graph/wire.h"
 #include "runtime/script/admit.h"
 #include "runtime/script/host.h"
+#include "runtime/script/nursery.h"
 #include "runtime/script/prelude.h"
 #include "runtime/script/sandbox.h"
 #include "runtime/script/script_math.h"
@@ -341,31 +346,70 @@ static int answer(struct child *c, const struct buffer *value)
     return write_all(out.bytes, out.size) ? 0 : 1;
 }
 
-static int child_run(void)
+/* The prelude ran before this request's limits were known. */
+static bool fits(struct child *c)
 {
-    struct child c = { .error = { .code = ERROR_NONE } };
+    if (c->used > c->memory || c->turnover > CHILD_TURNOVER * c->memory) {
+        out_of_memory(c);
+        return false;
+    }
+    return true;
+}
+
+/* One request, from its header on; `ready`: the interpreter is there. */
+static int run_request(struct child *c, struct reader *header, bool ready)
+{
     struct buffer request = { 0 }, reply = { 0 };
-    uint8_t header[CHILD_HEADER];
-    if (!read_all(header, sizeof header))
-        return 1;
-    struct reader in = reader_of(header, sizeof header);
-    uint32_t magic = reader_u32(&in), seconds = reader_u32(&in);
-    c.memory = reader_u64(&in);
-    c.fuel = reader_u64(&in);
-    c.nodes = reader_u64(&in);
-    uint64_t size = reader_u64(&in);
-    if (magic != CHILD_MAGIC)
-        return 1;
-    if (!sandbox_enter(2 * c.memory + size, seconds, &c.error) || !child_start(&c) || !sandbox_seal(&c.error))
-        return answer_error(&c.error);
+    uint32_t seconds = reader_u32(header);
+    c->memory = reader_u64(header);
+    c->fuel = reader_u64(header);
+    c->nodes = reader_u64(header);
+    uint64_t size = reader_u64(header);
+    if (!sandbox_enter(2 * c->memory + size, seconds, &c->error) || !(ready ? fits(c) : child_start(c)) ||
+        !sandbox_seal(&c->error))
+        return answer_error(&c->error);
     buffer_reserve(&request, size);
     request.size = size;
     if (!read_all(request.bytes, size))
         return 1;
-    return child_serve(&c, &request, &reply) ? answer(&c, &reply) : answer_error(&c.error);
+    return child_serve(c, &request, &reply) ? answer(c, &reply) : answer_error(&c->error);
+}
+
+static int run_child(struct child *c, bool ready);
+
+/* CLONE_PARENT: the child is the worker's own, which waits for it and may end it. */
+static int run_nursery(struct child *c)
+{
+    c->memory = UINT64_MAX / CHILD_TURNOVER;
+    if (syscall(SYS_close_range, 3U, ~0U, 0U) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || !child_start(c))
+        return 1;
+    for (;;) {
+        int fd = script_nursery_take();
+        if (fd < 0)
+            return 0;
+        pid_t pid = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+        if (pid == 0)
+            return dup2(fd, 0) == 0 && dup2(fd, 1) == 1 ? run_child(c, true) : 1;
+        close(fd);
+        if (!script_nursery_tell(pid))
+            return 1;
+    }
+}
+
+static int run_child(struct child *c, bool ready)
+{
+    uint8_t bytes[CHILD_HEADER];
+    if (!read_all(bytes, sizeof bytes))
+        return 1;
+    struct reader header = reader_of(bytes, sizeof bytes);
+    uint32_t magic = reader_u32(&header);
+    if (magic == CHILD_NURSERY && !ready)
+        return run_nursery(c);
+    return magic == CHILD_MAGIC ? run_request(c, &header, ready) : 1;
 }
 
 int script_child_main(void)
 {
-    _exit(child_run()); /* no exit handlers: nothing to flush, and what they would call is forbidden */
+    struct child c = { .error = { .code = ERROR_NONE } };
+    _exit(run_child(&c, false)); /* no exit handlers: nothing to flush, and what they would call is forbidden */
 }

@@ -1,6 +1,6 @@
 /* child.h - inside the script's process: one Lua state, its limits, and the C functions that the trusted prelude calls.
  *
- *     request   u32 magic, u32 seconds, u64 memory, u64 fuel, u64 nodes, u64 size | value (value.h)
+ *     request   u32 magic (CHILD_NURSERY: be a nursery, the rest is 0), u32 seconds, u64 memory, u64 fuel, u64 nodes, u64 size | value (value.h)
  *     reply     u32 magic, u32 error code (0: none)
  *               0:      u64 size, value;  u32 graphs; each u64 size, bytes (native/graph/wire.h, with notes)
  *               other:  u64 size, place 0 message 0 hint 0
@@ -19,7 +19,7 @@
 #include "native/base/buffer.h"
 #include "native/base/error.h"
 
-enum { CHILD_MAGIC = 0x31435352, CHILD_HEADER = 40, CHILD_GRAPHS = 16384, CHILD_HOOK_PERIOD = 1000 };
+enum { CHILD_MAGIC = 0x31435352, CHILD_NURSERY = 0x3152554e, CHILD_HEADER = 40, CHILD_GRAPHS = 16384, CHILD_HOOK_PERIOD = 1000 };
 
 /* What a script may allocate in all, in multiples of its memory: what is kept alive costs the collector time with every piece of garbage. */
 enum { CHILD_TURNOVER = 4 };

@@ -4,7 +4,7 @@
  *       script_trace_*  -- framed request, fd 0 -->    admission, Lua, trusted prelude, the script
  *       decoded graphs  <-- framed reply,  fd 1 --     meta value + encoded graphs
  *
- * Every call starts a fresh process and runs the file anew, so nothing leaks from one trace to the next. A reply is hostile
+ * Every call starts a fresh process (exec'd, or split off one that ran the prelude alone: nursery.h) and runs the file anew, so nothing leaks from one trace to the next. A reply is hostile
  * input: it is decoded with limits (value.h, native/graph/wire.h) before anything trusts it. Numbers in `meta` are exact:
  * integers as JSON integers, others as decimal strings of the shortest form that reads back to the same binary64
  * ("0.7"; "inf" and "-inf" may occur, NaN never).
@@ -24,6 +24,7 @@
 #include "native/base/error.h"
 
 struct graph;
+struct script_nursery;
 
 /* One file. `name` is without folder and ".lua" ("chat_sft"). All borrowed. */
 struct script_file {
@@ -43,11 +44,12 @@ struct script_bundle {
 
 /* What a child may use. Zero fields take the defaults. */
 struct script_limits {
-    double seconds;      /* wall clock until the kill; 10 */
-    uint64_t memory;     /* bytes of the child's arena; 256 MiB */
-    uint64_t fuel;       /* VM instructions; 200 million */
-    uint64_t nodes;      /* nodes of one graph; 1 << 18 */
-    const char *program; /* executable that answers `--script-child`; /proc/self/exe */
+    double seconds;                 /* wall clock until the kill; 10 */
+    uint64_t memory;                /* bytes of the child's arena; 256 MiB */
+    uint64_t fuel;                  /* VM instructions; 200 million */
+    uint64_t nodes;                 /* nodes of one graph; 1 << 18 */
+    const char *program;            /* executable that answers `--script-child`; /proc/self/exe */
+    struct script_nursery *nursery; /* nursery.h: borrowed, where many calls follow each other; NULL: each child is exec'd */
 };
 
 /* What came back: `meta` (owned) and the graphs it speaks of by index (owned). */

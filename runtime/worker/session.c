@@ -9,6 +9,7 @@
 #include "native/kernel/pool.h"
 #include "native/model/match.h"
 #include "runtime/doc/documents.h"
+#include "runtime/script/nursery.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/bound.h"
 #include "runtime/worker/packs.h"
@@ -228,6 +229,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
+    s->limits.nursery = script_nursery_new();
     read_adapter(s);
     s->model = model_open(json_string_value(json_object_get(job, "model")), err);
     if (s->model && read_text(s, err) && read_scripts(s, err) && read_rollout(s, err) && read_layout(s, err))
@@ -265,6 +267,7 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
+    script_nursery_free(s->limits.nursery);
     for (size_t i = 0; i < s->step_count; i++)
         step_free(s->steps[i]);
     free(s->steps);

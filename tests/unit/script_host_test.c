@@ -18,6 +18,7 @@
 
 #include "native/graph/graph.h"
 #include "runtime/script/host.h"
+#include "runtime/script/nursery.h"
 #include "runtime/script/sandbox.h"
 
 #define SCRIPTS RONDO_SOURCE "/scripts"
@@ -467,6 +468,46 @@ static void a_child_that_this_machine_ended_is_no_fault_of_its_script(void **sta
     unlink(path);
 }
 
+/* A child of a nursery answers what an exec'd one answers; each starts anew, and a nursery that has died is started again. */
+static void a_nursery_gives_the_same_answers_from_fresh_processes(void **state)
+{
+    struct script_nursery *nursery = script_nursery_new();
+    const struct script_limits from_nursery = { .nursery = nursery };
+    struct error err = { .code = ERROR_NONE };
+    struct script_set set;
+    pid_t first, second;
+    int fd;
+
+    (void)state;
+    read_set(&set, "trimmed_mean", NULL);
+    json_t *executed = script_describe(&set.bundle, NULL, &err);
+    for (int i = 0; i < 3; i++) {
+        json_t *split = script_describe(&set.bundle, &from_nursery, &err);
+        assert_non_null(split);
+        assert_true(json_equal(executed, split));
+        json_decref(split);
+    }
+    assert_null(script_describe(&set.bundle, &(struct script_limits){ .nursery = nursery, .memory = 4096 }, &err));
+    assert_int_equal(err.code, ERROR_LIMIT);
+    assert_null(script_describe(&set.bundle, &(struct script_limits){ .nursery = nursery, .fuel = 1 }, &err));
+    assert_int_equal(err.code, ERROR_FUEL);
+
+    assert_true(script_nursery_child(nursery, "/proc/self/exe", &first, &fd, &err));
+    close(fd); /* it reads no request and ends */
+    assert_int_equal(waitpid(first, NULL, 0), first);
+    assert_true(script_nursery_child(nursery, "/proc/self/exe", &second, &fd, &err));
+    assert_int_not_equal(first, second);
+    close(fd);
+    assert_int_equal(waitpid(second, NULL, 0), second);
+    kill(script_nursery_pid(nursery), SIGKILL);
+    json_t *again = script_describe(&set.bundle, &from_nursery, &err);
+    assert_true(json_equal(executed, again));
+    json_decref(again);
+    json_decref(executed);
+    script_nursery_free(nursery);
+    script_set_free(&set);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && !strcmp(argv[1], "--script-child"))
@@ -484,6 +525,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_sealed_child_dies_at_any_other_system_call),
         cmocka_unit_test(a_program_that_is_no_child_is_an_error),
         cmocka_unit_test(a_child_that_this_machine_ended_is_no_fault_of_its_script),
+        cmocka_unit_test(a_nursery_gives_the_same_answers_from_fresh_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
