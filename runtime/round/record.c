@@ -395,6 +395,14 @@ static void set_unreturned(struct making *m, const json_t *contributions)
     json_object_set_new(m->record, "unreturned", list);
 }
 
+/* Blocks between the heads that the members saw and the block of the next seed. A view lasts twice as long as the one before, up to the
+ * seventh, and so does the lead: a committee that is slower than one view of blocks would else find the block made each time it votes. */
+static int64_t lead_of(const struct making *m)
+{
+    int64_t view = value_integer(json_array_get(m->in->received, 0), "view");
+    return m->rules->seed_lead << (view < 0 ? 0 : view < 6 ? view : 6);
+}
+
 /* What does not depend on the items. */
 static void start_record(struct making *m)
 {
@@ -414,7 +422,7 @@ static void start_record(struct making *m)
     m->record = json_pack("{sssisssIsOsIsIsIsIsOsnsosOsO}", "type", "record", "version", 1, "run", rules->run, "round",
                           (json_int_t)m->round, "committee", m->committee, "height", (json_int_t)m->tally.height, "time",
                           (json_int_t)m->tally.time, "funded", (json_int_t)funded_at, "next_height",
-                          (json_int_t)(m->tally.height + rules->seed_lead), "start", state, "aggregate", "outer", outer, "state",
+                          (json_int_t)(m->tally.height + lead_of(m)), "start", state, "aggregate", "outer", outer, "state",
                           state, "telemetry", previous ? json_object_get(previous, "telemetry") : json_null());
     json_decref(state);
     json_object_set_new(m->record, "previous", previous && value_cid(previous, cid) ? json_string(cid) : json_null());
