@@ -15,6 +15,7 @@
 #define PAUSE_MOST_MS  2000
 #define POLL_MS        50
 #define CALL_MS        5000
+#define HELD_MS        25000 /* a call that the ledger holds back, which it does for 20 s */
 
 enum kind { ASK_STATUS, ASK_BLOCK, ASK_ESCROW, ASK_ACCOUNT, ASK_EVENTS, ASK_RECEIPT, ASK_SUBMIT };
 
@@ -37,8 +38,8 @@ struct question {
     struct question *next, *previous;
     struct client *client;
     struct ledger_then then;
-    enum kind kind; /* of the request on its way; a submission becomes ASK_RECEIPT and perhaps ASK_SUBMIT again */
-    bool submission;
+    enum kind kind;           /* of the request on its way; a submission becomes ASK_RECEIPT and perhaps ASK_SUBMIT again */
+    bool submission, held;    /* held: the ledger may answer late */
     json_t *params;           /* owned */
     json_t *submit, *receipt; /* owned: params of the two requests of a submission */
     json_int_t id;
@@ -270,7 +271,9 @@ static void on_send(uv_timer_t *timer)
 {
     struct question *q = timer->data;
     struct client *c = q->client;
-    struct http_call call = { .method = "POST", .url = c->url, .type = "application/json", .total_ms = CALL_MS };
+    struct http_call call = {
+        .method = "POST", .url = c->url, .type = "application/json", .total_ms = q->held ? HELD_MS : CALL_MS
+    };
     json_t *request;
     char *bytes;
 
@@ -319,9 +322,18 @@ static void client_status(struct ledger *ledger, struct ledger_then then)
     ask(ledger, ASK_STATUS, json_object(), then);
 }
 
-static void client_block(struct ledger *ledger, uint64_t height, struct ledger_then then)
+static void client_next(struct ledger *ledger, uint64_t above, struct ledger_then then)
 {
-    ask(ledger, ASK_BLOCK, height == LEDGER_FINAL ? json_object() : json_pack("{s:I}", "height", (json_int_t)height), then);
+    ask(ledger, ASK_STATUS, json_pack("{s:I}", "above", (json_int_t)above), then)->held = true;
+}
+
+static void client_block(struct ledger *ledger, uint64_t height, bool wait, struct ledger_then then)
+{
+    json_t *params = height == LEDGER_FINAL ? json_object() : json_pack("{s:I}", "height", (json_int_t)height);
+
+    if (wait)
+        json_object_set_new(params, "wait", json_true());
+    ask(ledger, ASK_BLOCK, params, then)->held = wait;
 }
 
 static void client_escrow(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then)
@@ -377,6 +389,7 @@ static void client_free(struct ledger *ledger)
 
 static const struct ledger_methods client_methods = {
     .status = client_status,
+    .next = client_next,
     .block = client_block,
     .escrow = client_escrow,
     .account = client_account,

@@ -9,9 +9,19 @@ void ledger_status(struct ledger *ledger, struct ledger_then then)
     ledger->methods->status(ledger, then);
 }
 
+void ledger_next(struct ledger *ledger, uint64_t above, struct ledger_then then)
+{
+    ledger->methods->next(ledger, above, then);
+}
+
 void ledger_block(struct ledger *ledger, uint64_t height, struct ledger_then then)
 {
-    ledger->methods->block(ledger, height, then);
+    ledger->methods->block(ledger, height, false, then);
+}
+
+void ledger_await_block(struct ledger *ledger, uint64_t height, struct ledger_then then)
+{
+    ledger->methods->block(ledger, height, true, then);
 }
 
 void ledger_escrow(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then)

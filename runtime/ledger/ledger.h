@@ -112,7 +112,8 @@ struct ledger_then {
 struct ledger;
 struct ledger_methods {
     void (*status)(struct ledger *ledger, struct ledger_then then);
-    void (*block)(struct ledger *ledger, uint64_t height, struct ledger_then then);
+    void (*next)(struct ledger *ledger, uint64_t above, struct ledger_then then);
+    void (*block)(struct ledger *ledger, uint64_t height, bool wait, struct ledger_then then);
     void (*escrow)(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then);
     void (*account)(struct ledger *ledger, struct address address, struct ledger_then then);
     void (*events)(struct ledger *ledger, const struct hash *run, uint64_t from, uint64_t to, struct ledger_then then);
@@ -126,8 +127,15 @@ struct ledger {
 
 void ledger_status(struct ledger *ledger, struct ledger_then then);
 
+/* The status as soon as the newest final block is above this height: the ledger holds the answer back until then. Error `timeout`: not
+ * within its patience, ask again. */
+void ledger_next(struct ledger *ledger, uint64_t above, struct ledger_then then);
+
 /* A final block by height; LEDGER_FINAL: the newest. Error `missing`: not made yet, ask again after a block's time. */
 void ledger_block(struct ledger *ledger, uint64_t height, struct ledger_then then);
+
+/* The block of this height as soon as it is final. Error `timeout`: as above. */
+void ledger_await_block(struct ledger *ledger, uint64_t height, struct ledger_then then);
 
 void ledger_escrow(struct ledger *ledger, struct address sponsor, struct hash ref, struct ledger_then then);
 void ledger_account(struct ledger *ledger, struct address address, struct ledger_then then);

@@ -96,8 +96,12 @@ static json_t *answer_receipt(struct ledger_local *l, const json_t *params, stru
 
 /* ---- the table ---- */
 
+static const struct schema_field status_params[] = {
+    { "above", SCHEMA_INTEGER, .most = CANONICAL_INTEGER - 1, .optional = true },
+};
 static const struct schema_field block_params[] = {
     { "height", SCHEMA_INTEGER, .most = CANONICAL_INTEGER, .optional = true },
+    { .name = "wait", .kind = SCHEMA_FLAG, .optional = true },
 };
 static const struct schema_field escrow_params[] = {
     { "ref", SCHEMA_HEX, .most = HASH_SIZE },
@@ -123,12 +127,9 @@ static const struct {
     struct schema params;
     json_t *(*answer)(struct ledger_local *ledger, const json_t *params, struct error *err);
 } methods[] = {
-    { "status", { NULL, 0 }, answer_status },
-    { "block", SCHEMA(block_params), answer_block },
-    { "escrow", SCHEMA(escrow_params), answer_escrow },
-    { "account", SCHEMA(account_params), answer_account },
-    { "events", SCHEMA(events_params), answer_events },
-    { "submit", SCHEMA(submit_params), answer_submit },
+    { "status", SCHEMA(status_params), answer_status },    { "block", SCHEMA(block_params), answer_block },
+    { "escrow", SCHEMA(escrow_params), answer_escrow },    { "account", SCHEMA(account_params), answer_account },
+    { "events", SCHEMA(events_params), answer_events },    { "submit", SCHEMA(submit_params), answer_submit },
     { "receipt", SCHEMA(receipt_params), answer_receipt },
 };
 
@@ -221,4 +222,20 @@ void ledger_answer(struct ledger_local *l, const void *bytes, size_t size, struc
     else
         answer_request(l, request, response);
     json_decref(request);
+}
+
+uint64_t ledger_awaits(const void *bytes, size_t size)
+{
+    json_t *request = json_read(bytes, size, LEDGER_REQUEST_LIMIT, NULL);
+    const char *method = json_string_value(json_object_get(request, "method"));
+    const json_t *params = json_object_get(request, "params"), *above = json_object_get(params, "above"),
+                 *height = json_object_get(params, "height");
+    json_int_t awaited = 0;
+
+    if (method && strcmp(method, "status") == 0 && json_is_integer(above))
+        awaited = json_integer_value(above) + 1;
+    else if (method && strcmp(method, "block") == 0 && json_is_true(json_object_get(params, "wait")))
+        awaited = json_integer_value(height);
+    json_decref(request);
+    return awaited > 0 && awaited <= CANONICAL_INTEGER ? (uint64_t)awaited : 0;
 }

@@ -8,7 +8,17 @@
 #include "native/base/file.h"
 #include "runtime/net/http_server.h"
 
-#define QUIET_MS 10000
+#define QUIET_MS  10000
+#define HELD_MS   20000 /* a request for a block to come is held so long */
+#define HELD_MOST 4096
+
+/* A request for a block that is not made yet. */
+struct held {
+    struct http_request *request;
+    uint64_t height;
+    struct ledger_server *server;
+    struct held *next;
+};
 
 struct ledger_server {
     uv_loop_t *loop;
@@ -16,21 +26,76 @@ struct ledger_server {
     struct http_server *http;
     uv_timer_t timer;
     uint64_t asked_ms, made_ms; /* loop time of the last request and of the last block */
-    bool troubled;              /* the last block could not be written, and that was told */
+    struct held *held;
+    size_t held_count;
+    bool troubled; /* the last block could not be written, and that was told */
     void (*trouble)(void *context, const struct error *err);
     void *context;
 };
 
-static void on_request(struct http_request *request, void *context)
+static void answer(struct ledger_server *s, struct http_request *request)
 {
-    struct ledger_server *s = context;
     struct buffer response = { 0 };
     size_t size;
     const uint8_t *body = http_request_body(request, &size);
 
-    s->asked_ms = uv_now(s->loop);
     ledger_answer(s->local, body ? (const void *)body : "", size, &response);
     http_answer_buffer(request, 200, "application/json", &response);
+}
+
+static void held_drop(struct held *h)
+{
+    for (struct held **at = &h->server->held; *at; at = &(*at)->next)
+        if (*at == h) {
+            *at = h->next;
+            break;
+        }
+    h->server->held_count--;
+    free(h);
+}
+
+static void held_gone(void *context)
+{
+    held_drop(context);
+}
+
+static void hold(struct ledger_server *s, struct http_request *request, uint64_t height)
+{
+    struct held *h = calloc(1, sizeof *h);
+
+    if (!h)
+        abort();
+    *h = (struct held){ .request = request, .height = height, .server = s, .next = s->held };
+    s->held = h;
+    s->held_count++;
+    http_request_defer(request, HELD_MS, held_gone, h);
+}
+
+static void answer_held(struct ledger_server *s, uint64_t height)
+{
+    for (struct held *h = s->held, *next; h; h = next) {
+        next = h->next;
+        if (h->height > height)
+            continue;
+        struct http_request *request = h->request;
+
+        held_drop(h);
+        answer(s, request);
+    }
+}
+
+static void on_request(struct http_request *request, void *context)
+{
+    struct ledger_server *s = context;
+    size_t size;
+    const uint8_t *body = http_request_body(request, &size);
+    uint64_t awaited = body ? ledger_awaits(body, size) : 0;
+
+    s->asked_ms = uv_now(s->loop);
+    if (awaited > ledger_local_status(s->local).height && s->held_count < HELD_MOST)
+        hold(s, request, awaited);
+    else
+        answer(s, request);
 }
 
 static const struct http_route routes[] = {
@@ -44,11 +109,12 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now = uv_now(s->loop);
     struct error err;
 
-    if (!ledger_local_waiting(s->local) && now - s->asked_ms > QUIET_MS && now - s->made_ms < QUIET_MS)
+    if (!ledger_local_waiting(s->local) && !s->held && now - s->asked_ms > QUIET_MS && now - s->made_ms < QUIET_MS)
         return;
     s->made_ms = now;
     if (ledger_local_make_block(s->local, (uint64_t)time(NULL), &err)) {
         s->troubled = false;
+        answer_held(s, ledger_local_status(s->local).height);
         return;
     }
     /* A full disk may get room again: what waits goes on waiting, and the next tick tries anew. */

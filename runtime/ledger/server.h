@@ -36,4 +36,7 @@ void ledger_server_free(struct ledger_server *server);                  /* the l
 /* One JSON-RPC request to its response, both as bytes: what the HTTP route does, for tests and fuzzing. */
 void ledger_answer(struct ledger_local *ledger, const void *request, size_t size, struct buffer *response);
 
+/* The height that must be final before this request may be answered: of `status` with `above`, of `block` with `wait`. 0: none. */
+uint64_t ledger_awaits(const void *request, size_t size);
+
 #endif

@@ -252,6 +252,7 @@ static bool perform(struct driver *d, const struct action *action, struct error 
         break;
     case ACTION_AWAIT_BLOCK:
         d->await_height = json_integer_value(json_object_get(body, "height"));
+        driver_await_block(d);
         break;
     case ACTION_CHECK:
     case ACTION_REPLAY:

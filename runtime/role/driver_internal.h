@@ -108,6 +108,7 @@ void driver_deliveries_free(struct driver *d); /* and the questions; with the cl
 
 /* driver_ledger.c */
 void driver_ledger_tick(struct driver *d);
+void driver_await_block(struct driver *d); /* asks for the block of await_height, unless that is on its way */
 void driver_release(struct driver *d, const json_t *body);
 bool driver_releases_done(const struct driver *d); /* every release begun here is on the ledger */
 void driver_ledger_free(struct driver *d);         /* with the ledger: no answer may come any more */

@@ -15,6 +15,9 @@ enum { EARLY_ROUNDS = 64, EARLY_MOST = 2 * SPEC_PANEL };
 
 /* --- head and blocks ---------------------------------------------------------------------------------------------------- */
 
+/* A member is told of every block; both questions are held by the ledger until there is something to tell. */
+static void ask_head(struct driver *d);
+
 static void head_told(void *context, const struct ledger_answer *answer)
 {
     struct driver *d = context;
@@ -31,14 +34,24 @@ static void head_told(void *context, const struct ledger_answer *answer)
         driver_fail(d, &err);
         return;
     }
-    if (d->ledger_known && answer->status->height == d->ledger.height)
-        return;
     d->ledger = *answer->status;
     d->ledger_known = true;
+    ask_head(d);
     if (d->is_member)
         driver_feed(
             d, EVENT_HEAD,
             json_pack("{s:I, s:I}", "height", (json_int_t)answer->status->height, "time", (json_int_t)answer->status->time));
+}
+
+static void ask_head(struct driver *d)
+{
+    if (d->head_busy || (d->ledger_known && !d->is_member))
+        return;
+    d->head_busy = true;
+    if (d->ledger_known)
+        ledger_next(d->node->ledger, d->ledger.height, (struct ledger_then){ head_told, d });
+    else
+        ledger_status(d->node->ledger, (struct ledger_then){ head_told, d });
 }
 
 static void block_told(void *context, const struct ledger_answer *answer)
@@ -47,12 +60,24 @@ static void block_told(void *context, const struct ledger_answer *answer)
     char hash[HASH_TEXT], entropy[HASH_TEXT];
 
     d->await_busy = false;
-    if (answer->error || d->await_height < 0 || answer->block->height != (uint64_t)d->await_height)
+    if (answer->error || d->await_height < 0)
         return;
+    if (answer->block->height != (uint64_t)d->await_height) {
+        driver_await_block(d); /* another round is open by now */
+        return;
+    }
     d->await_height = -1;
     driver_feed(d, EVENT_BLOCK,
                 json_pack("{s:I, s:s, s:s}", "height", (json_int_t)answer->block->height, "hash",
                           hash_hex(answer->block->hash, hash), "entropy", hash_hex(answer->block->entropy, entropy)));
+}
+
+void driver_await_block(struct driver *d)
+{
+    if (d->await_busy || d->await_height < 0)
+        return;
+    d->await_busy = true;
+    ledger_await_block(d->node->ledger, (uint64_t)d->await_height, (struct ledger_then){ block_told, d });
 }
 
 /* --- funding ------------------------------------------------------------------------------------------------------------- */
@@ -391,14 +416,8 @@ void driver_ledger_tick(struct driver *d)
 {
     uint64_t now = uv_now(&d->node->loop);
 
-    if (!d->head_busy && (d->is_member || !d->ledger_known)) {
-        d->head_busy = true;
-        ledger_status(d->node->ledger, (struct ledger_then){ head_told, d });
-    }
-    if (!d->await_busy && d->await_height >= 0) {
-        d->await_busy = true;
-        ledger_block(d->node->ledger, (uint64_t)d->await_height, (struct ledger_then){ block_told, d });
-    }
+    ask_head(d);
+    driver_await_block(d);
     if (!d->funded && !d->funding) {
         struct funding *f = calloc(1, sizeof *f);
 

@@ -20,6 +20,7 @@ enum { DEATHS_MOST = 8, SOON_MS = 5000, END_MS = 5000 };
 /* --- processes ------------------------------------------------------------------------------------------------------------ */
 
 static void process_start(struct local_process *p);
+static void advance(struct local *l);
 
 static void argument(struct local_process *p, const char *format, ...)
 {
@@ -92,6 +93,7 @@ static void take_lines(struct local_process *p)
         if (event)
             local_heard(p, event);
         json_decref(event);
+        advance(p->local);
     }
 }
 
@@ -314,20 +316,24 @@ static bool everybody_done(const struct local *l)
     return members > 0;
 }
 
+/* What was waited for is there: who may start now is started, and a network that is done ends. */
+static void advance(struct local *l)
+{
+    for (size_t i = 0; i < 2 && i < l->count; i++)
+        if (l->processes[i].endpoint[0])
+            process_ready(&l->processes[i]);
+    if (!l->stopping && everybody_done(l)) {
+        l->finished = l->stopping = true;
+        uv_stop(&l->loop);
+    }
+}
+
 static void ticked(uv_timer_t *timer)
 {
     struct local *l = timer->data;
 
-    for (size_t i = 0; i < 2 && i < l->count; i++)
-        if (l->processes[i].endpoint[0])
-            process_ready(&l->processes[i]);
-    if (l->stopping)
-        return;
-    local_show(l);
-    if (everybody_done(l)) {
-        l->finished = l->stopping = true;
-        uv_stop(&l->loop);
-    }
+    if (!l->stopping)
+        local_show(l);
 }
 
 static void kill_late(uv_timer_t *timer)

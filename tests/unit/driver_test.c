@@ -290,9 +290,9 @@ static void asked_escrow(struct ledger *ledger, struct address sponsor, struct h
     ((struct books *)ledger)->then = then;
 }
 
-static void asked_block(struct ledger *ledger, uint64_t height, struct ledger_then then)
+static void asked_block(struct ledger *ledger, uint64_t height, bool wait, struct ledger_then then)
 {
-    (void)height;
+    (void)height, (void)wait;
     ((struct books *)ledger)->then = then;
 }
 
