@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "native/base/decimal.h"
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
+#include "runtime/crypto/keyfile.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/home.h"
+#include "runtime/role/policy.h"
+#include "runtime/round/value.h"
 
 #define NODE_OPTIONS                                                                                                             \
     { "peer", "URL", "a node of the run to begin with (not needed again once the folder knows the run)" },                       \
@@ -25,6 +29,8 @@
 
 static const struct option node_options_table[] = { NODE_OPTIONS };
 static const struct option trainer_options[] = {
+    { "auto", "FILE", "take the runs that the policy in FILE allows, one after another, the best paid first" },
+    { "list", NULL, "with --auto: say which runs there are and which would be taken, and end" },
     { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
     NODE_OPTIONS
 };
@@ -86,36 +92,49 @@ static bool take_part(struct node *node, const char *run, struct error *err)
     return course_load(node, run, node->course, err);
 }
 
+/* How a node ended that ended without a fault. */
+struct end {
+    char verdict[16]; /* of an auditor that asked about one contribution */
+    bool finished;    /* the run is over; else it was told to stop */
+};
+
+static bool run_node(const char *role, const struct node_options *options, const char *run, struct end *end, struct error *err)
+{
+    struct node node = { 0 };
+    bool ok =
+        kernel_start(err) && node_open(&node, role, options, err) && take_part(&node, run, err) && home_running_put(&node, err);
+
+    if (ok && strcmp(role, "sponsor") != 0) {
+        node.driver = driver_new(&node, strcmp(role, "syncer") == 0, err);
+        ok = node.driver != NULL;
+    } else if (ok) {
+        node_tell(&node, "ready", json_pack("{s:s, s:s}", "run", node.course->run, "endpoint", node_endpoint(&node)));
+    }
+    ok = ok && node_run(&node, err);
+    home_running_remove(&node);
+    memcpy(end->verdict, node.verdict, sizeof end->verdict);
+    end->finished = node.finished;
+    node_close(&node);
+    return ok;
+}
+
 /* `about`: the one contribution that an auditor is asked about, or NULL. */
 static int run_role(struct invocation *in, const char *role, const struct trainer_audit *about)
 {
     struct node_options options;
-    struct node node = { 0 };
+    struct end end = { 0 };
     struct error err = { 0 };
-    char folder[4400], verdict[sizeof node.verdict];
-    bool ok = read_options(in, role, &options, folder, &err);
+    char folder[4400];
 
-    if (!ok)
+    if (!read_options(in, role, &options, folder, &err))
         return command_fail(in, &err);
     if (about)
         options.audit = *about;
     if (option_flag(in, "with-parent"))
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-    ok = kernel_start(&err) && node_open(&node, role, &options, &err) && take_part(&node, in->argument[0], &err) &&
-         home_running_put(&node, &err);
-    if (ok && strcmp(role, "sponsor") != 0) {
-        node.driver = driver_new(&node, strcmp(role, "syncer") == 0, &err);
-        ok = node.driver != NULL;
-    } else if (ok) {
-        node_tell(&node, "ready", json_pack("{s:s, s:s}", "run", node.course->run, "endpoint", node_endpoint(&node)));
-    }
-    ok = ok && node_run(&node, &err);
-    home_running_remove(&node);
-    memcpy(verdict, node.verdict, sizeof verdict);
-    node_close(&node);
-    if (!ok)
+    if (!run_node(role, &options, in->argument[0], &end, &err))
         return command_fail(in, &err);
-    return about && strcmp(verdict, "convicted") != 0 ? EXIT_VERDICT : EXIT_OK;
+    return about && strcmp(end.verdict, "convicted") != 0 ? EXIT_VERDICT : EXIT_OK;
 }
 
 static int sponsor_main(struct invocation *in)
@@ -128,9 +147,140 @@ static int syncer_main(struct invocation *in)
     return run_role(in, "syncer", NULL);
 }
 
+/* --- a trainer that looks for runs by itself -------------------------------------------------------------------------------- */
+
+struct seeking {
+    struct invocation *in;
+    json_t *policy, *done; /* done: run -> true */
+    struct node_options options;
+    char did[DID_TEXT], account[ADDRESS_TEXT];
+};
+
+static bool read_identity(struct seeking *s, struct error *err)
+{
+    struct key_pair keys;
+    struct public_key key;
+    char path[4500];
+
+    snprintf(path, sizeof path, "%s/key.json", s->options.folder);
+    if (!keyfile_read(path, s->options.passphrase, &keys, err))
+        return false;
+    key = public_key_of(&keys.identity);
+    did_text(&key, s->did);
+    address_text(account_address(&keys.account), s->account);
+    key_pair_wipe(&keys);
+    return true;
+}
+
+/* One line a run: what it pays, and whether it is taken. */
+static void print_survey(const struct seeking *s, const json_t *list)
+{
+    json_t *one;
+    size_t index;
+
+    if (s->in->quiet || s->in->json)
+        return;
+    json_array_foreach(list, index, one)
+    {
+        const char *run = value_text(one, "run"), *reason = value_text(one, "reason");
+
+        if (json_object_get(s->done, run))
+            reason = "over";
+        fprintf(stderr, "%s %.20s pays %s a round: %s\n", run[0] ? run : value_text(one, "peer"), value_text(one, "name"),
+                value_text(one, "pay"), reason[0] ? reason : "taken");
+    }
+}
+
+static const json_t *choose(const struct seeking *s, const json_t *list)
+{
+    json_t *one;
+    size_t index;
+
+    json_array_foreach((json_t *)(uintptr_t)list, index,
+                       one) if (!value_text(one, "reason")[0] && !json_object_get(s->done, value_text(one, "run"))) return one;
+    return NULL;
+}
+
+static bool interrupted_within(const struct seeking *s)
+{
+    const struct timespec wait = { .tv_sec = value_integer(s->policy, "every") };
+
+    return nanosleep(&wait, NULL) != 0;
+}
+
+/* Goes from run to run until it is told to stop. A run that fails is left for this time. */
+static void seek(struct seeking *s)
+{
+    for (bool stop = false; !stop;) {
+        json_t *list = policy_survey(s->policy, s->did, s->account, s->options.plain);
+        const json_t *one = choose(s, list);
+        struct error err = { 0 };
+        struct end end = { 0 };
+        char run[CID_TEXT], peer[512];
+
+        print_survey(s, list);
+        snprintf(run, sizeof run, "%s", value_text(one, "run"));
+        snprintf(peer, sizeof peer, "%s", value_text(one, "peer"));
+        json_decref(list);
+        if (!one) {
+            stop = interrupted_within(s);
+            continue;
+        }
+        s->options.peer = peer;
+        if (!run_node("trainer", &s->options, run, &end, &err))
+            command_fail(s->in, &err);
+        else
+            stop = !end.finished;
+        json_object_set_new(s->done, run, json_true());
+    }
+}
+
+static int list_runs(struct seeking *s)
+{
+    json_t *list = policy_survey(s->policy, s->did, s->account, s->options.plain);
+    bool some = choose(s, list) != NULL;
+
+    print_survey(s, list);
+    if (s->in->json)
+        command_print_json(json_pack("{s:O}", "runs", list));
+    json_decref(list);
+    return some ? EXIT_OK : EXIT_VERDICT;
+}
+
+static int seeking_main(struct invocation *in)
+{
+    struct seeking s = { .in = in };
+    struct error err = { 0 };
+    char folder[4400];
+    int status = EXIT_OK;
+    bool ok = in->arguments == 0 || error_set(&err, ERROR_USAGE, NULL, "--auto chooses the runs: leave RUN out");
+
+    ok = ok && read_options(in, "trainer", &s.options, folder, &err) && read_identity(&s, &err);
+    s.policy = ok ? policy_read(option_text(in, "auto", NULL), &err) : NULL;
+    if (!s.policy)
+        return command_fail(in, &err);
+    s.done = json_object();
+    s.options.leave = true;
+    s.options.ledger = option_text(in, "ledger", value_text(s.policy, "ledger"));
+    if (option_flag(in, "list"))
+        status = list_runs(&s);
+    else
+        seek(&s);
+    json_decref(s.policy);
+    json_decref(s.done);
+    return status;
+}
+
 static int trainer_main(struct invocation *in)
 {
-    return run_role(in, "trainer", NULL);
+    struct error err = { 0 };
+
+    if (option_text(in, "auto", NULL))
+        return seeking_main(in);
+    if (in->arguments)
+        return run_role(in, "trainer", NULL);
+    error_set(&err, ERROR_USAGE, NULL, "name a RUN, or let a policy choose: --auto FILE");
+    return command_fail(in, &err);
 }
 
 const struct command command_sponsor = {
@@ -158,11 +308,13 @@ const struct command command_syncer = {
 
 const struct command command_trainer = {
     "trainer",
-    "RUN",
+    "[RUN]",
     "take part in a run as a trainer",
-    "rondo trainer RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645",
+    "rondo trainer RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645\n"
+    "rondo trainer --auto policy.json --name trainer-1\nrondo trainer --auto policy.json --list",
     "Fetches model, scripts and its shards, trains each round's assignment, pushes the result to every member. Outbound\n"
-    "connections suffice. Stay until your last round is settled: who leaves earlier and is challenged is not paid.",
+    "connections suffice. Stay until your last round is settled: who leaves earlier and is challenged is not paid.\n"
+    "With --auto it asks the policy's peers for runs and stays with each until that is over (docs/operator.md).",
     trainer_options,
     trainer_main,
 };

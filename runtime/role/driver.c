@@ -357,6 +357,10 @@ static void tell_done(struct driver *d)
         return;
     node_tell(d->node, "done", d->over);
     d->over = NULL;
+    if (d->node->options.leave) {
+        d->node->finished = true;
+        node_stop(d->node, NULL);
+    }
 }
 
 static void ticked(uv_timer_t *timer)

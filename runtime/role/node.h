@@ -44,6 +44,7 @@ struct node_options {
     const char *peer;       /* URL of any node of the run; NULL: the run is in the own journal */
     const char *passphrase; /* of key.json, or NULL */
     bool plain;             /* plain HTTP to other machines */
+    bool leave;             /* stop when the run is over */
     bool json;              /* progress as JSON lines on standard output */
     bool quiet;
     unsigned threads;           /* of its workers; 0: the machine's cores */
@@ -73,6 +74,7 @@ struct node {
     const char *role;      /* "sponsor", "trainer", "syncer", "auditor" */
     uv_signal_t interrupt, terminate;
     bool stopping;
+    bool finished;      /* it stopped because the run is over */
     struct error fault; /* why the node stopped; code none when it was asked to */
 };
 

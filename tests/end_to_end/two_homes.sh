@@ -70,7 +70,24 @@ start sponsor "$here" sponsor "$run" --ledger "$ledger"
 peer=$url
 for i in 1 2 3 4; do start syncer-$i "$here" syncer "$run" --name syncer-$i --ledger "$ledger" --peer "$peer"; done
 member=$url
-for i in 1 2; do start trainer-$i "$there" trainer "$run" --name trainer-$i --ledger "$ledger" --peer "$peer"; done
+start trainer-1 "$there" trainer "$run" --name trainer-1 --ledger "$ledger" --peer "$peer"
+
+# The second trainer finds the run by itself, under a policy that takes it; others would not.
+policy() { # policy FIELDS...: judged, without taking anything
+    echo "{\"peers\":[\"$peer\"],\"ledger\":\"$ledger\"$1}" >"$work/policy.json"
+    "$rondo" trainer --auto "$work/policy.json" --list --home "$there" --name trainer-2 --json >"$work/out" 2>&1
+}
+policy ',"accept":{"licences":["CC-BY-4.0"]}' && fail "a licence that is not accepted"
+grep -q "licence Apache-2.0 of corpus pocket-tools is not accepted" "$work/out" || fail "licence: $(cat "$work/out")"
+policy ',"least_pay":"401"' && fail "too little pay"
+grep -q '"reason":"a round pays 400"' "$work/out" || fail "pay: $(cat "$work/out")"
+policy ',"most_download":1000000' && fail "too much to fetch"
+grep -q "its model and data are [0-9]* bytes" "$work/out" || fail "download: $(cat "$work/out")"
+policy ",\"refuse\":{\"runs\":[\"$run\"]}" && fail "a refused run"
+policy ',"least_payment":"400"' && fail "an unknown field"
+grep -q 'unknown field.*least_payment.*known: peers' "$work/out" || fail "unknown field: $(cat "$work/out")"
+policy ',"accept":{"licences":["Apache-2.0"],"asset":"TNZO"},"least_pay":"400"' || fail "policy: $(cat "$work/out")"
+start trainer-2 "$there" trainer --auto "$work/policy.json" --name trainer-2
 
 "$rondo" status "$member" --json >"$work/out" || fail "status of a URL"
 grep -q '"role":"syncer"' "$work/out" || fail "status: $(cat "$work/out")"
