@@ -47,6 +47,54 @@ static void check_received(struct sim *s, struct node *from, json_t *payload)
     }
 }
 
+/* ---- views ------------------------------------------------------------------------------------------------------------ */
+
+/* Of a view of a round: when the first honest member was in it, how many were, whether an honest one leads it. */
+static json_t *view_of(struct sim *s, int64_t round, int64_t view)
+{
+    char key[48];
+    snprintf(key, sizeof key, "%lld/%lld", (long long)round, (long long)view);
+    json_t *of = json_object_get(s->views, key);
+    if (!of)
+        json_object_set_new(s->views, key, of = json_pack("{sIsisb}", "first", (json_int_t)s->now, "members", 0, "led", 0));
+    return of;
+}
+
+void check_leads(struct sim *s, const struct node *n, const json_t *state)
+{
+    if (n->syncer && n->lie == FAULT_KINDS && json_is_true(json_object_get(state, "leads")) && value_integer(state, "view") >= 0)
+        json_object_set_new(view_of(s, value_integer(state, "round"), value_integer(state, "view")), "led", json_true());
+}
+
+/* Whether nothing has gone wrong since, and nobody but silent members keeps anything from a leader. */
+static bool is_quiet(const struct sim *s, int64_t since)
+{
+    bool late = s->set->faults >> FAULT_LATE & 1;
+    if (since < s->set->faults_until + (late ? 20000 : 0) || since < s->partition_until)
+        return false;
+    for (int i = 0; i < s->set->syncers; i++) {
+        const struct node *n = &s->nodes[i];
+        if (since < n->full_until || (n->lie == FAULT_KINDS ? !n->alive : n->lie != LIE_SILENT))
+            return false;
+    }
+    return true;
+}
+
+/* Once faults have stopped, a view that every honest member is in and whose leader is honest decides: nobody leaves it for the next. The
+ * first is too short for what slow machines have to fetch. */
+static void check_view(struct sim *s, int64_t round, int64_t view)
+{
+    json_t *entered = view_of(s, round, view), *left;
+    json_object_set_new(entered, "members", json_integer(value_integer(entered, "members") + 1));
+    if (view < 2 || round < (int64_t)json_array_size(s->finals))
+        return;
+    left = view_of(s, round, view - 1);
+    if (json_is_true(json_object_get(left, "led")) && value_integer(left, "members") == s->set->syncers - s->set->lying_syncers &&
+        is_quiet(s, value_integer(left, "first")))
+        sim_fail(s, ENDS, "view %lld of round %lld ends undecided though its leader is honest and all were there",
+                 (long long)view - 1, (long long)round);
+}
+
 /* A statement that leaves its signer: what a crash kept from being sent was never said. */
 void check_statement(struct sim *s, struct node *from, const json_t *envelope)
 {
@@ -70,8 +118,10 @@ void check_statement(struct sim *s, struct node *from, const json_t *envelope)
     sim_tell(s, 1, from->did, "%s %s round %lld view %lld %.12s", type, value_text(payload, "phase"),
              (long long)value_integer(payload, "round"), (long long)value_integer(payload, "view"),
              value_text(payload, "record") + (strlen(value_text(payload, "record")) > 12 ? 50 : 0));
-    if (!strcmp(type, "received"))
-        check_received(s, from, payload);
+    if (strcmp(type, "received"))
+        return;
+    check_received(s, from, payload);
+    check_view(s, value_integer(payload, "round"), value_integer(payload, "view"));
 }
 
 /* ---- a decided round --------------------------------------------------------------------------------------------------- */
@@ -111,6 +161,21 @@ static size_t accepted(const json_t *record)
     return count;
 }
 
+/* Whether an honest member said so. */
+static bool was_listed(const struct sim *s, const json_t *record, const char *cid, const char *code)
+{
+    size_t i;
+    json_t *name;
+    json_array_foreach(json_object_get(record, "received"), i, name)
+    {
+        const json_t *said = json_object_get(json_object_get(s->documents, json_string_value(name)), "payload");
+        if (is_honest(s, value_text(said, "signer")) &&
+            value_is(value_find(json_object_get(said, "items"), "cid", cid), "code", code))
+            return true;
+    }
+    return false;
+}
+
 /* The rules of kinds, on their own. */
 static void check_kind(struct sim *s, const json_t *previous, const json_t *record)
 {
@@ -129,6 +194,9 @@ static void check_kind(struct sim *s, const json_t *previous, const json_t *reco
         const json_t *next = json_array_get(json_object_get(record, "contributions"), i + 1); /* they ascend by DID */
         if (value_is(item, "code", "ok") && value_is(next, "code", "ok") && value_is(next, "did", value_text(item, "did")))
             sim_fail(s, MONEY, "round %lld accepts two contributions of %s", (long long)round, value_text(item, "did"));
+        if (value_is(item, "code", "ok") && !was_listed(s, record, value_text(item, "cid"), "ok"))
+            sim_fail(s, MONEY, "round %lld accepts a contribution of %s that no honest member found right", (long long)round,
+                     value_text(item, "did"));
     }
     if (value_is(record, "kind", "train") && (int)accepted(record) < s->set->quorum)
         sim_fail(s, STATE, "round %lld trains with fewer than the quorum", (long long)round);
@@ -262,9 +330,24 @@ void check_deadline(struct sim *s)
     sim_fail(s, ENDS, "round %zu is not over:%s", json_array_size(s->finals), text);
 }
 
+/* What was said together was written together: all of one view, a commit vote with the lock it stands on. */
+static bool is_whole(const json_t *durable)
+{
+    json_t *own = json_object_get(durable, "own"), *said;
+    const char *name, *committed = value_text(json_object_get(own, "commit"), "record");
+    json_object_foreach(own, name, said)
+    {
+        if (value_integer(said, "view") != value_integer(durable, "view"))
+            return false;
+    }
+    return !*committed || value_is(json_object_get(durable, "lock"), "record", committed);
+}
+
 void check_restart(struct sim *s, int node)
 {
     const struct node *n = &s->nodes[node];
+    if (n->lie == FAULT_KINDS && !is_whole(json_object_get(n->disk, "round")))
+        sim_fail(s, RESTART, "%s comes back with votes that do not belong together", n->did);
     const json_t *finals = n->member ? member_finals(n->member) : trainer_finals(n->trainer);
     size_t i;
     json_t *final;

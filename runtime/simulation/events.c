@@ -13,6 +13,12 @@ uint64_t sim_chance(struct sim *s)
     return z ^ z >> 31;
 }
 
+uint64_t sim_drawn(const struct sim *s, uint64_t what)
+{
+    struct sim dice = { .random = s->set->seed * UINT64_C(0x2545f4914f6cdd1d) + what };
+    return sim_chance(&dice);
+}
+
 int64_t sim_below(struct sim *s, int64_t n)
 {
     return (int64_t)(sim_chance(s) % (uint64_t)n);

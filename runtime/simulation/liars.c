@@ -56,6 +56,14 @@ static void remove_of(struct sim *s, json_t *items, const char *did)
     }
 }
 
+/* What was found right is called wrong, what was refused is called right. */
+static void other_code(struct sim *s, json_t *item)
+{
+    bool pick = value_is(json_object_get(s->documents, value_text(item, "cid")), "type", "pick");
+    bool right = value_is(item, "code", pick ? "upheld" : "ok");
+    json_object_set_new(item, "code", json_string(right ? "truncated" : pick ? "upheld" : "ok"));
+}
+
 static json_t *other_received(struct sim *s, enum fault lie, const json_t *envelope)
 {
     json_t *payload = json_deep_copy(json_object_get(envelope, "payload")), *items = json_object_get(payload, "items");
@@ -71,9 +79,9 @@ static json_t *other_received(struct sim *s, enum fault lie, const json_t *envel
     }
     if (chance & 1 && json_array_size(items))
         json_array_remove(items, (size_t)(chance >> 8) % json_array_size(items));
-    if (chance & 2 && json_array_size(items))
-        json_object_set_new(json_array_get(items, (size_t)(chance >> 16) % json_array_size(items)), "code",
-                            json_string("truncated"));
+    for (size_t i = 0; chance & 2 && i < json_array_size(items); i++)
+        if (sim_below(s, 2))
+            other_code(s, json_array_get(items, i));
     if (chance & 4)
         json_object_set_new(payload, "lock", json_null());
     if (chance & 8)
@@ -81,54 +89,144 @@ static json_t *other_received(struct sim *s, enum fault lie, const json_t *envel
     return signed_as(s, "received", payload);
 }
 
-/* The skip that the same documents give when nobody asks how far the round is. */
-static json_t *early_skip(struct sim *s, const json_t *record)
+/* ---- proposals that the rules would not make ------------------------------------------------------------------------- */
+
+void liar_overhears(struct sim *s, const json_t *envelope)
 {
-    json_t *received = json_array(), *name, *out = NULL;
-    size_t i;
-    json_array_foreach(json_object_get(record, "received"), i, name)
-        json_array_append(received, json_object_get(json_object_get(s->documents, json_string_value(name)), "payload"));
+    json_t *payload = json_object_get(envelope, "payload"), *of;
+    char key[48];
+    if (!s->set->lying_syncers || !value_is(envelope, "type", "received"))
+        return;
+    if (value_integer(payload, "round") > value_integer(s->overheard, "round")) {
+        json_object_clear(s->overheard);
+        json_object_set(s->overheard, "round", json_object_get(payload, "round"));
+    }
+    snprintf(key, sizeof key, "%lld/%lld", (long long)value_integer(payload, "round"), (long long)value_integer(payload, "view"));
+    of = json_object_get(s->overheard, key);
+    if (!of)
+        json_object_set_new(s->overheard, key, of = json_object());
+    json_object_set(of, value_text(payload, "signer"), payload);
+}
+
+/* What the first `count` of these documents give, whatever anyone is locked on; NULL: nothing. New reference. */
+static json_t *record_from(struct sim *s, const json_t *record, const json_t *heard, size_t count, bool forced)
+{
+    json_t *received = json_array(), *results = json_object(), *payload, *out = NULL;
+    const char *did;
+    char hex[HASH_TEXT];
+    json_object_foreach((json_t *)heard, did, payload)
+    {
+        if (json_array_size(received) < count)
+            json_array_append(received, payload);
+    }
     struct record_input input = { .rules = &s->rules,
                                   .previous = check_record(s, value_integer(record, "round") - 1),
                                   .block = json_object_get(record, "block"),
                                   .received = received,
-                                  .forced = true,
-                                  .documents = s->documents };
-    if (input.previous && record_of(&input, &out, NULL) != RECORD_MADE) {
-        json_decref(out);
+                                  .forced = forced,
+                                  .documents = s->documents,
+                                  .results = results };
+    bool made = false;
+    for (int tries = 0; tries < 8 && !made; tries++) {
+        json_t *request;
+        enum record_outcome outcome = record_of(&input, &out, NULL);
+        made = outcome == RECORD_MADE;
+        if (made)
+            break;
+        request = outcome == RECORD_NEEDS ? json_object_get(out, "request") : NULL;
+        if (request) {
+            value_hash(request, "rondo/request", hex);
+            json_object_set_new(results, hex, json_pack("{ssso}", "code", "ok", "result", sim_compute(request, false)));
+        } else {
+            tries = 8;
+        }
+        if (outcome == RECORD_NEEDS)
+            json_decref(out);
         out = NULL;
     }
     json_decref(received);
-    return out ? out : json_deep_copy(record);
+    json_decref(results);
+    return out;
 }
 
-/* Another record under the same proposal: a wrong state, one without a document, or a skip that nobody needs. */
-static void other_proposal(struct sim *s, json_t *message, size_t at)
+static void scheme_key(char key[96], const char *did, const json_t *said)
+{
+    snprintf(key, 96, "%s/%lld/%lld", did, (long long)value_integer(said, "round"), (long long)value_integer(said, "view"));
+}
+
+/* A wrong state, one document fewer, a skip that nobody needs, or what this view's documents give though members are locked. */
+static json_t *other_record(struct sim *s, const json_t *record, const json_t *heard, int kind)
+{
+    json_t *made = NULL;
+    if (kind >= 2)
+        made = record_from(s, record, heard, kind == 3 ? (size_t)s->set->threshold : json_object_size(heard), kind == 2);
+    if (made)
+        return made;
+    made = json_deep_copy(record);
+    if (kind == 1)
+        json_array_remove(json_object_get(made, "received"), 0);
+    else if (kind == 0)
+        json_object_set_new(made, "state", json_string("another"));
+    return made;
+}
+
+/* What this liar proposes in a view: a record to even, and perhaps another to odd numbers. Borrowed; NULL: what the rules say. */
+static const json_t *scheme_of(struct sim *s, const struct node *n, const json_t *said, const json_t *record)
+{
+    char key[96], view[48];
+    scheme_key(key, n->did, said);
+    json_t *scheme = json_object_get(s->schemes, key);
+    if (scheme || !record)
+        return json_is_array(scheme) ? scheme : NULL;
+    snprintf(view, sizeof view, "%lld/%lld", (long long)value_integer(said, "round"), (long long)value_integer(said, "view"));
+    const json_t *heard = json_object_get(s->overheard, view);
+    int kind = (int)sim_below(s, 8);
+    if (kind < 7) {
+        json_t *one = other_record(s, record, heard, kind);
+        json_t *other = sim_below(s, 3) ? json_incref(one) : other_record(s, record, heard, 2 + (int)sim_below(s, 3));
+        scheme = json_pack("[oo]", one, other);
+    }
+    json_object_set_new(s->schemes, key, scheme ? scheme : json_null());
+    return scheme;
+}
+
+static void scheme_cid(const json_t *scheme, int to, char cid[CID_TEXT])
+{
+    value_cid(json_array_get(scheme, (size_t)(to & 1)), cid);
+}
+
+/* Puts the schemed record under the proposal, with a vote for it. */
+static void other_proposal(struct sim *s, const struct node *n, int to, json_t *message, size_t at)
 {
     json_t *documents = json_object_get(message, "documents"), *records = json_object_get(message, "records");
-    json_t *payload = json_deep_copy(json_object_get(json_array_get(documents, at), "payload"));
-    json_t *record = json_deep_copy(json_array_get(records, 0));
+    const json_t *said = json_object_get(json_array_get(documents, at), "payload");
+    const json_t *scheme = scheme_of(s, n, said, json_array_get(records, 0));
     char cid[CID_TEXT];
-    if (record) {
-        int kind = (int)sim_below(s, 3);
-        if (kind == 0) {
-            json_object_set_new(record, "state", json_string("another"));
-        } else if (kind == 1) {
-            json_array_remove(json_object_get(record, "received"), 0);
-        } else {
-            json_t *skip = early_skip(s, record);
-            json_decref(record);
-            record = skip;
-        }
-        value_cid(record, cid);
-        json_object_set_new(payload, "record", json_string(cid));
-        json_array_append(records, record);
-    }
-    json_decref(record);
+    if (!scheme)
+        return;
+    json_t *payload = json_deep_copy(said);
+    scheme_cid(scheme, to, cid);
+    json_object_set_new(payload, "record", json_string(cid));
+    json_object_set_new(payload, "justification", json_null());
+    json_array_append(records, json_array_get(scheme, (size_t)(to & 1)));
+    json_array_append_new(documents,
+                          vote_of(s, n->did, value_integer(said, "round"), value_integer(said, "view"), "prepare", cid));
     json_array_set_new(documents, at, signed_as(s, "proposal", payload));
+    sim_lie(s, LIE_PROPOSE);
 }
 
-static void twist(struct sim *s, const struct node *n, json_t *told, size_t i)
+/* Who schemes votes for its scheme. */
+static json_t *other_vote(struct sim *s, const struct node *n, int to, const json_t *said)
+{
+    const json_t *scheme = scheme_of(s, n, said, NULL);
+    char cid[CID_TEXT];
+    if (!scheme)
+        return NULL;
+    scheme_cid(scheme, to, cid);
+    return vote_of(s, n->did, value_integer(said, "round"), value_integer(said, "view"), value_text(said, "phase"), cid);
+}
+
+static void twist(struct sim *s, const struct node *n, int to, json_t *told, size_t i)
 {
     json_t *documents = json_object_get(told, "documents"), *envelope = json_array_get(documents, i), *made = NULL;
     const json_t *said = json_object_get(envelope, "payload");
@@ -139,10 +237,11 @@ static void twist(struct sim *s, const struct node *n, json_t *told, size_t i)
                        "bafk2bzaanotherrecord");
     } else if ((n->lie == LIE_ITEMS || n->lie == LIE_CENSOR || n->lie == LIE_HEADS) && !strcmp(type, "received")) {
         made = other_received(s, n->lie, envelope);
-    } else if (n->lie == LIE_PROPOSE && !strcmp(type, "proposal") && chance) {
-        other_proposal(s, told, i);
-        sim_lie(s, n->lie);
-    } else if (n->lie == LIE_TWICE && !strcmp(type, "contribution") && chance) {
+    } else if (n->lie == LIE_PROPOSE && !strcmp(type, "proposal")) {
+        other_proposal(s, n, to, told, i);
+    } else if (n->lie == LIE_PROPOSE && !strcmp(type, "vote")) {
+        made = other_vote(s, n, to, said);
+    } else if (n->lie == LIE_TWICE && !strcmp(type, "contribution") && to & 1) {
         json_t *payload = json_deep_copy(said);
         json_object_set_new(payload, "body", json_string("another"));
         made = signed_as(s, "contribution", payload);
@@ -153,9 +252,10 @@ static void twist(struct sim *s, const struct node *n, json_t *told, size_t i)
     }
 }
 
-json_t *liar_message(struct sim *s, const struct node *n, json_t *message)
+json_t *liar_message(struct sim *s, const struct node *n, int to, json_t *message)
 {
-    static const uint64_t twisting = 1 << LIE_EQUIVOCATE | 1 << LIE_ITEMS | 1 << LIE_CENSOR | 1 << LIE_HEADS | 1 << LIE_PROPOSE;
+    static const uint64_t twisting = UINT64_C(1) << LIE_EQUIVOCATE | UINT64_C(1) << LIE_ITEMS | UINT64_C(1) << LIE_CENSOR |
+                                     UINT64_C(1) << LIE_HEADS | UINT64_C(1) << LIE_PROPOSE;
     if (n->lie == LIE_SILENT) {
         sim_lie(s, LIE_SILENT);
         return NULL;
@@ -172,7 +272,7 @@ json_t *liar_message(struct sim *s, const struct node *n, json_t *message)
     json_array_foreach(documents, i, envelope)
     {
         if (value_is(json_object_get(envelope, "payload"), "signer", n->did))
-            twist(s, n, told, i);
+            twist(s, n, to, told, i);
     }
     return told;
 }
@@ -209,6 +309,26 @@ static json_t *votes_for_all(struct sim *s, const struct node *n, const json_t *
     return documents_message(documents);
 }
 
+/* Commits to its scheme as soon as anyone votes for it. */
+static json_t *votes_for_scheme(struct sim *s, const struct node *n, const json_t *heard)
+{
+    json_t *documents = json_array(), *envelope;
+    char cid[CID_TEXT];
+    size_t i;
+    json_array_foreach(json_object_get(heard, "documents"), i, envelope)
+    {
+        const json_t *said = json_object_get(envelope, "payload");
+        const json_t *scheme = value_is(envelope, "type", "vote") ? scheme_of(s, n, said, NULL) : NULL;
+        for (int to = 0; scheme && to < 2; to++) {
+            scheme_cid(scheme, to, cid);
+            if (value_is(said, "record", cid) && !json_array_size(documents))
+                json_array_append_new(
+                    documents, vote_of(s, n->did, value_integer(said, "round"), value_integer(said, "view"), "commit", cid));
+        }
+    }
+    return documents_message(documents);
+}
+
 /* An accusation of every contribution of others in the record just heard of. */
 static json_t *accuse(struct sim *s, const struct node *n, const json_t *heard)
 {
@@ -229,17 +349,25 @@ static json_t *accuse(struct sim *s, const struct node *n, const json_t *heard)
     return documents_message(documents);
 }
 
-/* Two votes of one signer that may well both exist, as evidence against it. */
+/* Two statements that an honest member may well make, one in each of two views. */
+static bool may_both_be(const json_t *one, const json_t *other)
+{
+    const json_t *a = json_object_get(one, "payload"), *b = json_object_get(other, "payload");
+    return (value_is(one, "type", "vote") || value_is(one, "type", "received")) &&
+           value_is(other, "type", value_text(one, "type")) && value_is(a, "signer", value_text(b, "signer")) &&
+           value_integer(a, "round") == value_integer(b, "round") && value_is(a, "phase", value_text(b, "phase")) &&
+           value_integer(a, "view") != value_integer(b, "view");
+}
+
+/* They are shown as evidence against it. */
 static json_t *frame(struct sim *s, const struct node *n)
 {
     json_t *one, *other, *documents = json_array();
     size_t i, k;
     json_array_foreach(s->old, i, one) json_array_foreach(s->old, k, other)
     {
-        const json_t *a = json_object_get(one, "payload"), *b = json_object_get(other, "payload");
-        if (i < k && value_is(one, "type", "vote") && value_is(other, "type", "vote") && !json_array_size(documents) &&
-            value_is(a, "signer", value_text(b, "signer")) && value_integer(a, "round") == value_integer(b, "round") &&
-            !json_equal(a, b))
+        const json_t *a = json_object_get(one, "payload");
+        if (i < k && !json_array_size(documents) && may_both_be(one, other))
             json_array_append_new(documents, signed_as(s, "equivocation",
                                                        json_pack("{sisssssssOs[OO]}", "version", 1, "run", s->rules.run, "signer",
                                                                  n->did, "did", value_text(a, "signer"), "round",
@@ -248,7 +376,8 @@ static json_t *frame(struct sim *s, const struct node *n)
     return documents_message(documents);
 }
 
-static json_t *forged_votes(struct sim *s, const struct node *n, int64_t round, int64_t view, const char *phase,
+/* kind 3: the true votes of a view for something else; `view` is then theirs. */
+static json_t *forged_votes(struct sim *s, const struct node *n, int64_t round, int64_t *view, const char *phase,
                             const char *record, int64_t q)
 {
     json_t *votes = json_object(), *envelope;
@@ -257,16 +386,20 @@ static json_t *forged_votes(struct sim *s, const struct node *n, int64_t round, 
     size_t i;
     for (int64_t k = 0; k < q && kind < 2; k++) { /* the own vote again and again; or votes of strangers */
         snprintf(name, sizeof name, "did:sim:x%03d", (int)k);
-        json_object_set_new(votes, name, vote_of(s, kind ? name : n->did, round, view, phase, record));
+        json_object_set_new(votes, name, vote_of(s, kind ? name : n->did, round, *view, phase, record));
     }
     if (kind == 2) /* too few */
-        json_object_set_new(votes, n->did, vote_of(s, n->did, round, view, phase, record));
-    if (kind == 3) { /* votes for something else */
-        json_array_foreach(s->old, i, envelope)
-        {
-            if (value_is(envelope, "type", "vote"))
-                json_object_set(votes, value_text(json_object_get(envelope, "payload"), "signer"), envelope);
-        }
+        json_object_set_new(votes, n->did, vote_of(s, n->did, round, *view, phase, record));
+    json_array_foreach(s->old, i, envelope)
+    {
+        const json_t *said = json_object_get(envelope, "payload");
+        if (kind != 3 || !value_is(envelope, "type", "vote") || value_integer(said, "round") != round ||
+            !value_is(said, "phase", phase))
+            continue;
+        if (!json_object_size(votes))
+            *view = value_integer(said, "view");
+        if (value_integer(said, "view") == *view)
+            json_object_set(votes, value_text(said, "signer"), envelope);
     }
     return votes;
 }
@@ -288,8 +421,9 @@ static json_t *forge(struct sim *s, const struct node *n, const json_t *heard)
     value_cid(record, cid);
     for (int i = 0; i < 2; i++) {
         const char *phase = i ? "commit" : "prepare";
-        json_t *votes = forged_votes(s, n, round, view, phase, cid, q);
-        made[i] = certificate_make(&s->rules, round, view, phase, cid, votes, q);
+        int64_t of = view;
+        json_t *votes = forged_votes(s, n, round, &of, phase, cid, q);
+        made[i] = certificate_make(&s->rules, round, of, phase, cid, votes, q);
         json_decref(votes);
     }
     return json_pack("{s[oO]s[O]s[{soso}]s[oo]}", "certificates", made[0], made[1], "records", record, "finals", "record", record,
@@ -340,6 +474,8 @@ json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard)
         remember(s, heard);
     if (n->lie == LIE_EQUIVOCATE || n->lie == LIE_EARLY || n->lie == LIE_LATE)
         extra = votes_for_all(s, n, heard);
+    else if (n->lie == LIE_PROPOSE)
+        extra = votes_for_scheme(s, n, heard);
     else if (n->lie == LIE_ACCUSE)
         extra = sim_below(s, 8) ? accuse(s, n, heard) : frame(s, n);
     else if (n->lie == LIE_FORGE)
@@ -356,10 +492,16 @@ json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard)
 json_t *liar_answer(struct sim *s, json_t *message)
 {
     json_t *told = json_deep_copy(message), *final, *documents = json_object_get(told, "documents");
+    char cid[CID_TEXT];
     size_t i;
     sim_lie(s, LIE_RUBBISH);
     json_array_foreach(json_object_get(told, "finals"), i, final)
-        json_object_set_new(json_object_get(final, "record"), "state", json_string("another"));
+    {
+        json_t *record = json_object_get(final, "record");
+        json_object_set_new(record, "state", json_string("another"));
+        if (value_cid(record, cid) && sim_below(s, 2)) /* with a certificate that claims to be for it */
+            json_object_set_new(json_object_get(final, "certificate"), "record", json_string(cid));
+    }
     for (i = json_array_size(documents); i-- > 0;)
         if (sim_below(s, 2))
             json_array_remove(documents, i);

@@ -7,6 +7,7 @@
 #include "native/base/buffer.h"
 
 static const char *const fault_names[FAULT_KINDS] = {
+    [FAULT_FAVOUR] = "favour",   [FAULT_POWER] = "power",   [FAULT_FLIP] = "flip",
     [FAULT_LOSS] = "loss",       [FAULT_DELAY] = "delay",   [FAULT_REORDER] = "reorder",
     [FAULT_REPEAT] = "repeat",   [FAULT_HIDE] = "hide",     [FAULT_PARTITION] = "partition",
     [FAULT_CRASH] = "crash",     [FAULT_TORN] = "torn",     [FAULT_FSYNC] = "fsync",
@@ -73,15 +74,72 @@ static uint64_t some_of(struct sim *dice, uint64_t mask, int one_in)
     return some;
 }
 
+/* What a seed is about. */
+enum scenario { MIXED, VIEWS, RESTARTS, CHEATS };
+
+#define ONE(fault) (UINT64_C(1) << (fault))
+
+/* A few see the votes, power fails, a liar proposes what its lock forbids. */
+static void views_change(struct sim *dice, struct simulation *set)
+{
+    uint64_t chance = (ONE(LIE_FIRST) - 1) & ~ONE(FAULT_FAVOUR), lies = ~(ONE(LIE_FIRST) - 1);
+    set->faults =
+        (set->faults & lies) | ONE(FAULT_FAVOUR) | some_of(dice, chance, 8) | (sim_below(dice, 2) ? ONE(FAULT_POWER) : 0);
+    int who = (int)sim_below(dice, 4);
+    if (who < 3)
+        set->faults = (set->faults & ~lies) | (who < 2 ? ONE(LIE_PROPOSE) : ONE(LIE_SILENT));
+    set->rate[FAULT_FAVOUR] = 1000;
+    set->lying_syncers = sim_below(dice, 4) ? (set->syncers - 1) / 3 : 0;
+    set->lying_trainers = 0;
+    set->trainers = 3;
+    set->rounds = 2 + (int)sim_below(dice, 2);
+    set->faults_until = 5000 + sim_below(dice, 15000);
+}
+
+/* Machines stop at every point and come back with what they had written; leaders show different things. */
+static void machines_restart(struct sim *dice, struct simulation *set)
+{
+    uint64_t lies = ~(ONE(LIE_FIRST) - 1);
+    set->faults |= ONE(FAULT_CRASH) | ONE(FAULT_TORN) | ONE(FAULT_FSYNC) | ONE(FAULT_POWER);
+    set->faults &= (sim_below(dice, 2) ? ~UINT64_C(0) : ~lies | ONE(LIE_PROPOSE));
+    set->rate[FAULT_CRASH] = 1 + (int)sim_below(dice, 30);
+    set->rate[FAULT_TORN] = 1 + (int)sim_below(dice, 200);
+    set->rate[FAULT_FSYNC] = 1 + (int)sim_below(dice, 200);
+    set->faults_until = 5000 + sim_below(dice, 15000);
+    set->trainers = 3;
+    set->lying_trainers = 0;
+    set->rounds = 2 + (int)sim_below(dice, 2);
+}
+
+/* As many liars as may be, of all kinds, and hardly a fault beside. */
+static void many_cheat(struct sim *dice, struct simulation *set)
+{
+    set->lying_syncers = (set->syncers - 1) / 3;
+    set->lying_trainers = set->trainers - set->quorum;
+    set->faults &= ~(ONE(LIE_FIRST) - 1) | some_of(dice, ONE(LIE_FIRST) - 1, 6);
+}
+
+static void draw_scenario(struct sim *dice, struct simulation *set)
+{
+    static const enum scenario drawn[] = { MIXED, MIXED, MIXED, VIEWS, VIEWS, RESTARTS, CHEATS, CHEATS };
+    enum scenario scenario = drawn[sim_below(dice, sizeof drawn / sizeof *drawn)];
+    if (scenario == VIEWS)
+        views_change(dice, set);
+    else if (scenario == RESTARTS)
+        machines_restart(dice, set);
+    else if (scenario == CHEATS)
+        many_cheat(dice, set);
+}
+
 struct simulation simulation_from_seed(uint64_t seed)
 {
     struct sim dice = { .random = seed * 977 + 5 };
     static const int committees[][2] = { { 4, 3 }, { 4, 3 }, { 3, 2 }, { 1, 1 }, { 7, 5 } };
     static const int rates[LIE_FIRST] = {
-        [FAULT_LOSS] = 400,     [FAULT_DELAY] = 500, [FAULT_REORDER] = 500, [FAULT_REPEAT] = 100, [FAULT_HIDE] = 950,
-        [FAULT_PARTITION] = 60, [FAULT_CRASH] = 6,   [FAULT_TORN] = 60,     [FAULT_FSYNC] = 60,   [FAULT_FULL] = 30,
-        [FAULT_ROT] = 60,       [FAULT_SKEW] = 700,  [FAULT_JUMP] = 60,     [FAULT_OUTAGE] = 60,  [FAULT_REORG] = 200,
-        [FAULT_LATE] = 200,     [FAULT_ABSENT] = 300
+        [FAULT_LOSS] = 400,    [FAULT_DELAY] = 500, [FAULT_REORDER] = 500, [FAULT_REPEAT] = 100,   [FAULT_HIDE] = 950,
+        [FAULT_FAVOUR] = 1000, [FAULT_POWER] = 40,  [FAULT_FLIP] = 100,    [FAULT_PARTITION] = 60, [FAULT_CRASH] = 6,
+        [FAULT_TORN] = 60,     [FAULT_FSYNC] = 60,  [FAULT_FULL] = 30,     [FAULT_ROT] = 60,       [FAULT_SKEW] = 700,
+        [FAULT_JUMP] = 60,     [FAULT_OUTAGE] = 60, [FAULT_REORG] = 200,   [FAULT_LATE] = 200,     [FAULT_ABSENT] = 300
     };
     int size = (int)sim_below(&dice, 16);
     size = size < 12 ? 0 : size - 11;
@@ -102,6 +160,7 @@ struct simulation simulation_from_seed(uint64_t seed)
     }
     set.late_trainers = sim_below(&dice, 6) == 0;
     set.rollback = sim_below(&dice, 6) == 0;
+    draw_scenario(&dice, &set);
     return set;
 }
 

@@ -23,6 +23,32 @@ static bool decides(const json_t *message)
     return false;
 }
 
+/* Whether the round's few alone may see this: what was decided, and votes of its early views, of both phases in some rounds. */
+static bool is_for_few(const struct sim *s, const json_t *message, int to)
+{
+    static const char *const parts[] = { "documents", "certificates" };
+    const json_t *final = json_array_get(json_object_get(message, "finals"), 0);
+    int64_t round = final ? value_integer(json_object_get(final, "record"), "round") : -1;
+    size_t i;
+    json_t *one;
+    for (int p = 0; p < 2 && !final; p++) {
+        json_array_foreach(json_object_get(message, parts[p]), i, one)
+        {
+            const json_t *said = p ? one : json_object_get(one, "payload");
+            uint64_t drawn = sim_drawn(s, (uint64_t)value_integer(said, "round"));
+            bool phase = value_is(said, "phase", "commit") || (value_is(said, "phase", "prepare") && drawn >> 8 & 1);
+            if (phase && value_integer(said, "view") <= (int64_t)(drawn >> 16 & 3))
+                round = value_integer(said, "round");
+        }
+    }
+    if (round < 0)
+        return false;
+    uint64_t drawn = sim_drawn(s, (uint64_t)round);
+    int first = (int)((drawn >> 32) % (uint64_t)s->set->syncers);
+    bool second = drawn >> 8 & 1 && drawn >> 9 & 1 && to == (first + 1) % s->set->syncers;
+    return to != first && !second;
+}
+
 static bool is_cut(const struct sim *s, int from, int to)
 {
     bool a = s->sides >> (from & 63) & 1, b = s->sides >> (to & 63) & 1;
@@ -35,7 +61,8 @@ void network_deliver(struct sim *s, int from, int to, json_t *message)
     n->messages++;
     s->result->messages++;
     if (is_cut(s, from, to) || sim_fault(s, FAULT_LOSS, to) ||
-        (sim_may(s, FAULT_HIDE) && decides(message) && sim_fault(s, FAULT_HIDE, to)))
+        (sim_may(s, FAULT_HIDE) && decides(message) && sim_fault(s, FAULT_HIDE, to)) ||
+        (sim_may(s, FAULT_FAVOUR) && is_for_few(s, message, to) && sim_fault(s, FAULT_FAVOUR, to)))
         return;
     int times = 1 + sim_fault(s, FAULT_REPEAT, to);
     for (int i = 0; i < times; i++) {
@@ -60,14 +87,20 @@ static bool is_kept(const json_t *envelope)
     return !value_is(envelope, "type", "vote") && !value_is(envelope, "type", "proposal");
 }
 
-/* A node takes contributions only from those whose enrolment it has. */
-static bool is_enrolled(struct node *n, const json_t *envelope)
+/* A node takes contributions only from those whose enrolment it has, to the round that is open there and the next: whoever is told no says
+ * it again. */
+static bool is_admitted(struct node *n, const json_t *envelope)
 {
-    const char *did = value_text(json_object_get(envelope, "payload"), "signer");
+    const json_t *said = json_object_get(envelope, "payload");
+    const char *did = value_text(said, "signer");
+    int64_t ahead = value_integer(said, "round") - sim_round(n);
     if (value_is(envelope, "type", "enrolment") && !json_object_get(n->enrolled, did))
         json_object_set_new(n->enrolled, did, json_true());
-    return !value_is(envelope, "type", "contribution") || json_object_get(n->enrolled, did) ||
-           (n->member && value_find(json_object_get(member_last(n->member), "members"), "did", did));
+    if (!value_is(envelope, "type", "contribution"))
+        return true;
+    return ahead >= 0 && ahead <= 1 &&
+           (json_object_get(n->enrolled, did) ||
+            (n->member && value_find(json_object_get(member_last(n->member), "members"), "did", did)));
 }
 
 void network_store(struct node *n, const json_t *message)
@@ -79,7 +112,7 @@ void network_store(struct node *n, const json_t *message)
     json_array_foreach(json_object_get(message, "documents"), i, envelope)
     {
         const char *cid = value_text(envelope, "cid");
-        if (!is_kept(envelope) || !is_enrolled(n, envelope))
+        if (!is_kept(envelope) || !is_admitted(n, envelope))
             continue;
         if (!json_object_get(n->documents, cid))
             json_object_set(n->documents, cid, envelope);
@@ -106,13 +139,17 @@ void network_send(struct sim *s, int from, const json_t *body)
     struct node *n = &s->nodes[from];
     size_t i;
     network_store(n, message);
-    json_array_foreach(json_object_get(message, "documents"), i, each) check_statement(s, n, each);
+    json_array_foreach(json_object_get(message, "documents"), i, each)
+    {
+        check_statement(s, n, each);
+        liar_overhears(s, each);
+    }
     json_array_foreach(json_object_get(body, "to"), i, each)
     {
         int to = sim_find(s, json_string_value(each));
         if (to < 0)
             continue;
-        json_t *told = n->lie == FAULT_KINDS ? json_incref(message) : liar_message(s, n, message);
+        json_t *told = n->lie == FAULT_KINDS ? json_incref(message) : liar_message(s, n, to, message);
         if (told) {
             network_deliver(s, from, to, told);
             acknowledge(s, from, to, told);

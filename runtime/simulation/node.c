@@ -261,6 +261,7 @@ static bool perform(struct sim *s, int i, const struct action *action)
         break;
     case ACTION_STATE:
         closes(n, body);
+        check_leads(s, n, body);
         break;
     case ACTION_DONE:
         break;

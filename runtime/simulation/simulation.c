@@ -41,6 +41,35 @@ static void jump(struct sim *s, int i)
         sim_timer(s, i);
 }
 
+static void power_cut(struct sim *s)
+{
+    for (int i = 0; i < s->set->syncers; i++)
+        if (s->nodes[i].alive)
+            sim_stop(s, i, false);
+}
+
+/* What one honest member alone still holds is not taken from it: nobody could give it back. */
+static bool held_elsewhere(const struct sim *s, const struct node *but, const char *cid)
+{
+    for (int i = 0; i < s->set->syncers; i++)
+        if (&s->nodes[i] != but && s->nodes[i].lie == FAULT_KINDS && json_object_get(s->nodes[i].documents, cid))
+            return true;
+    return false;
+}
+
+static void flip(struct sim *s, struct node *n)
+{
+    int64_t at = sim_below(s, (int64_t)json_object_size(n->documents));
+    const char *cid;
+    json_t *envelope;
+    void *next;
+    json_object_foreach_safe(n->documents, next, cid, envelope)
+    {
+        if (!at-- && held_elsewhere(s, n, cid))
+            json_object_del(n->documents, cid);
+    }
+}
+
 static void mischief(struct sim *s)
 {
     int i = any_node(s);
@@ -54,6 +83,11 @@ static void mischief(struct sim *s)
         jump(s, i);
     if (sim_fault(s, FAULT_FULL, i))
         s->nodes[i].full_until = s->now + sim_below(s, 5000);
+    if (sim_fault(s, FAULT_POWER, -1))
+        power_cut(s);
+    i = any_node(s);
+    if (json_object_size(s->nodes[i].documents) && sim_fault(s, FAULT_FLIP, i))
+        flip(s, &s->nodes[i]);
     i = any_node(s);
     if (may_lose_disk(s, i) && sim_fault(s, FAULT_ROT, i))
         sim_stop(s, i, true);
@@ -231,7 +265,8 @@ static struct sim *sim_new(const struct simulation *set, struct simulation_resul
         abort();
     *result = (struct simulation_result){ 0 };
     *s = (struct sim){ .set = set, .result = result, .random = set->seed, .waiting = json_array(), .old = json_array() };
-    json_t **const maps[] = { &s->signed_by, &s->items_of, &s->timely, &s->prepared, &s->documents, &s->settled, &s->results };
+    json_t **const maps[] = { &s->signed_by, &s->items_of, &s->timely,    &s->prepared, &s->documents,
+                              &s->settled,   &s->results,  &s->overheard, &s->schemes,  &s->views };
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         *maps[i] = json_object();
     s->finals = json_array();
@@ -260,8 +295,8 @@ static void sim_free(struct sim *s)
     free(s->heap);
     rules_free(&s->rules);
     sim_chain_free(s->chain);
-    json_t *const owned[] = { s->waiting,  s->old,       s->signed_by, s->items_of, s->timely,
-                              s->prepared, s->documents, s->settled,   s->results,  s->finals };
+    json_t *const owned[] = { s->waiting, s->old,     s->signed_by, s->items_of,  s->timely,  s->prepared, s->documents,
+                              s->settled, s->results, s->finals,    s->overheard, s->schemes, s->views };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(s->nodes);

@@ -28,16 +28,19 @@
 #include <stdint.h>
 
 enum fault {
-    FAULT_LOSS,      /* a message is lost */
-    FAULT_DELAY,     /* late by seconds */
-    FAULT_REORDER,   /* overtaken by those sent after it */
-    FAULT_REPEAT,    /* delivered twice */
-    FAULT_HIDE,      /* one with commit votes or final records is lost: views change after a decision */
+    FAULT_LOSS,    /* a message is lost */
+    FAULT_DELAY,   /* late by seconds */
+    FAULT_REORDER, /* overtaken by those sent after it */
+    FAULT_REPEAT,  /* delivered twice */
+    FAULT_HIDE,    /* one with commit votes or final records is lost: views change after a decision */
+    FAULT_FAVOUR, /* in the early views of a round a few members alone see the commit votes, or all votes, and what was decided */
     FAULT_PARTITION, /* one side does not hear the other, for seconds */
     FAULT_CRASH,     /* between any two actions of a step */
     FAULT_TORN,      /* in the middle of a write: it is there or not */
     FAULT_FSYNC,     /* a write fails; the machine stops; the write is there or not */
     FAULT_FULL,      /* no write for seconds */
+    FAULT_POWER,     /* all syncers stop at once */
+    FAULT_FLIP,      /* a document in the store of a machine no longer has the hash it is kept under: it is gone */
     FAULT_ROT,       /* a disk that cannot be read is replaced by an empty one */
     FAULT_SKEW,      /* a clock that runs fast or slow by up to 20 % */
     FAULT_JUMP,      /* a clock that jumps ahead */

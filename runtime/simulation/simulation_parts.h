@@ -85,12 +85,17 @@ struct sim {
     json_t *old;       /* envelopes that a replaying liar keeps */
     int64_t deadline;  /* of the open round; 0: faults have not stopped */
     json_t *results;   /* request hash -> result of an honest worker */
+    json_t *overheard; /* of the newest round: "round/view" -> did -> payload of `received` */
+    json_t *schemes;   /* "did/round/view" -> the records that a liar proposes to even and to odd numbers */
+    json_t
+        *views; /* "round/view" -> { first, members, led }: when the first honest member was in it, how many, whether one leads */
 };
 
 /* ---- events.c */
 
 uint64_t sim_chance(struct sim *s);
-int64_t sim_below(struct sim *s, int64_t n); /* 0 .. n-1 */
+uint64_t sim_drawn(const struct sim *s, uint64_t what); /* the same for the same `what`, whatever else happened */
+int64_t sim_below(struct sim *s, int64_t n);            /* 0 .. n-1 */
 /* Whether the fault happens now; it is counted and told. Never once faults have stopped. */
 bool sim_fault(struct sim *s, enum fault fault, int node);
 void sim_lie(struct sim *s, enum fault lie);
@@ -150,7 +155,9 @@ json_t *sim_fold_step(const json_t *outer, const json_t *round, const json_t *co
 /* ---- liars.c */
 
 /* The message that `to` gets in place of `message`; new reference, NULL: none. */
-json_t *liar_message(struct sim *s, const struct node *n, json_t *message);
+json_t *liar_message(struct sim *s, const struct node *n, int to, json_t *message);
+/* Liars know what every member says that it holds. */
+void liar_overhears(struct sim *s, const json_t *envelope);
 /* What it sends to some members after hearing `heard`; new reference, NULL. */
 json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard);
 /* What it answers to a fetch instead; new reference. */
@@ -161,6 +168,7 @@ json_t *liar_answer(struct sim *s, json_t *message);
 void check_statement(struct sim *s, struct node *from, const json_t *envelope);
 void check_final(struct sim *s, int node, json_t *record, json_t *certificate);
 void check_restart(struct sim *s, int node);
+void check_leads(struct sim *s, const struct node *n, const json_t *state); /* what ACTION_STATE tells */
 void check_deadline(struct sim *s);
 void check_end(struct sim *s);
 void check_payout(struct sim *s, const json_t *record, const json_t *payout);

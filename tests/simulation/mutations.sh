@@ -26,7 +26,7 @@ mutation() {
     ${CC:-cc} -std=gnu17 -O2 -w -D_GNU_SOURCE -I. -o "$work/mutant" tests/simulation/mutant.c "$work/mutated.c" $libraries \
         $(pkg-config --libs $packages) -lpthread -lm || exit 4
     status=0
-    "$work/mutant" "$seeds" >"$work/found" 2>"$work/seed" || status=$?
+    (ulimit -v 4000000 && exec timeout "${RONDO_MUTATION_SECONDS:-600}" "$work/mutant" "$seeds") >"$work/found" 2>"$work/seed" || status=$?
     case $status in
     0) awk -F'\t' -v name="$1" -v rule="$4" '{ printf "| %s | %s | %s | %s: %s |\n", name, rule, $1, $2, substr($3, 1, 90) }' "$work/found" ;;
     1) echo "| $1 | $4 | NOT FOUND in $seeds seeds |" && bad=1 ;;
@@ -50,7 +50,7 @@ mutation write_copy member.c 's/json_copy(m->own)/json_incref(m->own)/' \
     "a write holds what was said up to it, not what the same step says later"
 mutation old_view member.c 's/m->view = value_integer(durable, "view");/m->view = 0;/' \
     "who comes back votes in its view, never below"
-mutation jump_back member_vote.c '/^bool member_rule_jump/,/^}/s/view <= m->view/view == m->view/' \
+mutation jump_back member_vote.c '/^bool member_rule_jump/,/^}/s/view <= m->view/view == m->view || view < 0/' \
     "nobody goes back to a lower view"
 mutation jump_one member_vote.c 's/view_seen(m, m->quorum.t)/view_seen(m, 1)/' \
     "a view is jumped to when t members are there"
