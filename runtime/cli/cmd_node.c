@@ -31,6 +31,7 @@ static const struct option node_options_table[] = { NODE_OPTIONS };
 static const struct option trainer_options[] = {
     { "auto", "FILE", "take the runs that the policy in FILE allows, one after another, the best paid first" },
     { "list", NULL, "with --auto: say which runs there are and which would be taken, and end" },
+    { "most-unpaid", "N", "stop when a settled round is not paid N records later (default: W + D + 2 of the run; 0: never)" },
     { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
     NODE_OPTIONS
 };
@@ -51,13 +52,14 @@ static bool read_share(const struct invocation *in, const char *role, int64_t *s
 static bool read_options(struct invocation *in, const char *role, struct node_options *options, char folder[4400],
                          struct error *err)
 {
-    int64_t port = 0, share = 0;
+    int64_t port = 0, share = 0, unpaid = -1;
     const char *name;
 
     if (!option_node_name(in, role, &name, err))
         return false;
     snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, name);
-    if (!option_integer(in, "port", 0, 65535, &port, err) || !read_share(in, role, &share, err))
+    if (!option_integer(in, "port", 0, 65535, &port, err) || !read_share(in, role, &share, err) ||
+        (strcmp(role, "trainer") == 0 && !option_integer(in, "most-unpaid", 0, INT32_MAX, &unpaid, err)))
         return false;
     *options = (struct node_options){
         .folder = folder,
@@ -72,6 +74,7 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         .quiet = in->quiet,
         .threads = in->threads,
         .audit = { .share = share },
+        .most_unpaid = unpaid,
     };
     return true;
 }

@@ -231,6 +231,8 @@ static void tell_final(struct driver *d, const json_t *body)
     json_t *told = json_pack("{s:I, s:O, s:I, s:I, s:O?}", "round", round, "kind", json_object_get(record, "kind"), "accepted",
                              accepted, "refused", refused, "state", json_object_get(record, "state"));
 
+    if (!d->is_member)
+        driver_dues_add(d, record);
     metrics_record(d->node, record);
     routes_event(d->node, "final", told);
     node_tell(d->node, "final", told);
@@ -437,8 +439,9 @@ bool driver_machine_new(struct driver *d, struct error *err)
     struct buffer text = { 0 };
     struct error none = { 0 };
     uint32_t round, view;
-    json_t *durable = NULL, *entry;
+    json_t *durable = NULL, *entry, *final;
     const char *did;
+    size_t index;
     bool found = journal_load_round(d->node->journal, d->course->id, &round, &view, &text, &none);
 
     if (found)
@@ -446,6 +449,7 @@ bool driver_machine_new(struct driver *d, struct error *err)
     buffer_free(&text);
     if ((found && !durable) || !load_finals(d, err))
         return false;
+    json_array_foreach(d->finals, index, final) if (!d->is_member) driver_dues_add(d, json_object_get(final, "record"));
     if (d->is_member) {
         struct member_start start = { .rules = &d->course->rules,
                                       .did = d->node->did,
@@ -492,6 +496,7 @@ struct driver *driver_new(struct node *node, bool member, struct error *err)
                           .is_member = member,
                           .statements = json_array(),
                           .finals = json_array(),
+                          .dues = json_array(),
                           .asked_rounds = json_object(),
                           .told = json_object(),
                           .await_height = -1 };
@@ -537,6 +542,7 @@ void driver_free(struct driver *d)
     }
     json_decref(d->statements);
     json_decref(d->finals);
+    json_decref(d->dues);
     json_decref(d->enrolment);
     json_decref(d->asked_rounds);
     json_decref(d->told);

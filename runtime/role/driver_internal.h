@@ -1,5 +1,5 @@
 /* driver_internal.h - the parts of a driver: driver.c (events and actions), driver_start.c (until the machine runs), driver_jobs.c
- * (workers), driver_send.c (peers), driver_ledger.c (blocks, escrows, releases). Only these include it. */
+ * (workers), driver_send.c (peers), driver_ledger.c (blocks, escrows, releases), driver_dues.c (what a trainer is owed). Only these include it. */
 #ifndef RONDO_ROLE_DRIVER_INTERNAL_H
 #define RONDO_ROLE_DRIVER_INTERNAL_H
 
@@ -79,6 +79,9 @@ struct driver {
     struct ledger_status ledger;
     bool ledger_known;
     struct driver_release *releases;
+    json_t *dues; /* of a trainer: [ { round, record, since } ] settled with pay for it and not seen released */
+    bool due_busy;
+    uint64_t due_next;
     uint64_t last_refresh;
     uint32_t verified; /* decided rounds that were recomputed here */
     json_t *over;      /* the machine's DONE, until people are told */
@@ -112,5 +115,10 @@ void driver_await_block(struct driver *d); /* asks for the block of await_height
 void driver_release(struct driver *d, const json_t *body);
 bool driver_releases_done(const struct driver *d); /* every release begun here is on the ledger */
 void driver_ledger_free(struct driver *d);         /* with the ledger: no answer may come any more */
+
+/* driver_dues.c */
+void driver_dues_add(struct driver *d, const json_t *record);
+/* Asks the ledger about the oldest now and then; what stays unreleased too long ends the node (node_options.most_unpaid). */
+void driver_dues_tick(struct driver *d, uint64_t now);
 
 #endif

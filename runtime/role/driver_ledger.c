@@ -427,4 +427,5 @@ void driver_ledger_tick(struct driver *d)
     }
     for (struct driver_release *r = d->releases; r; r = r->next)
         release_try(r, now);
+    driver_dues_tick(d, now);
 }

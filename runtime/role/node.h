@@ -45,7 +45,9 @@ struct node_options {
     const char *passphrase; /* of key.json, or NULL */
     bool plain;             /* plain HTTP to other machines */
     bool leave;             /* stop when the run is over */
-    bool json;              /* progress as JSON lines on standard output */
+    int64_t
+        most_unpaid; /* records after which a trainer stops whose settled round is not released; below zero: W + D + 2; 0: never */
+    bool json;       /* progress as JSON lines on standard output */
     bool quiet;
     unsigned threads;           /* of its workers; 0: the machine's cores */
     struct trainer_audit audit; /* of a trainer or an auditor: what of others' work it replays and challenges */

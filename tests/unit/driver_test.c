@@ -331,6 +331,54 @@ static void no_work_begins_for_an_open_round_whose_money_is_gone(void **state)
     assert_false(is_funded(p, LEDGER_REFUNDED, 100));
 }
 
+/* What becomes of a trainer whose round 1 was settled in record 4, when `records` more were decided and its escrow stands like this a
+ * minute later: how many rounds it still waits for, or -1 when it stopped. */
+static int owed(struct place *p, enum ledger_escrow_status status, int records, int64_t most)
+{
+    struct books b = { .ledger = { &methods }, .escrow = { .status = status } };
+    json_t *record = json_pack("{s:i, s:[{s:i, s:[{s:s}]}, {s:i, s:[{s:s}]}]}", "round", 4, "settled", "round", 1, "paid", "did",
+                               "did:me", "round", 2, "paid", "did", "did:other");
+    int left;
+
+    p->driver.dues = json_array();
+    p->driver.due_next = 0;
+    p->node.ledger = &b.ledger;
+    p->node.options.most_unpaid = most;
+    p->node.fault.code = ERROR_NONE;
+    snprintf(p->node.did, sizeof p->node.did, "did:me");
+    json_array_clear(p->driver.finals);
+    for (int i = 0; i < 5 + records; i++)
+        json_array_append_new(p->driver.finals, json_object());
+    driver_dues_add(&p->driver, record);
+    assert_int_equal(json_array_size(p->driver.dues), 1);
+    json_object_set_new(json_array_get(p->driver.dues, 0), "since", json_integer((json_int_t)uv_now(&p->node.loop) - 61000));
+    driver_dues_tick(&p->driver, uv_now(&p->node.loop));
+    b.then.done(b.then.context, &(struct ledger_answer){ .escrow = &b.escrow });
+    left = p->node.fault.code ? -1 : (int)json_array_size(p->driver.dues);
+    if (left < 0)
+        uv_run(&p->node.loop, UV_RUN_NOWAIT); /* takes the stop */
+    json_decref(p->driver.dues);
+    p->driver.dues = NULL;
+    p->node.ledger = NULL;
+    json_decref(record);
+    return left;
+}
+
+static void a_trainer_leaves_a_panel_that_does_not_pay(void **state)
+{
+    struct place *p = *state;
+
+    assert_int_equal(owed(p, LEDGER_RELEASED, 9, 3), 0);
+    assert_int_equal(owed(p, LEDGER_REFUNDED, 9, 3), 0);
+    assert_int_equal(owed(p, LEDGER_FUNDED, 3, 3), 1);
+    assert_int_equal(owed(p, LEDGER_FUNDED, 4, 3), -1);
+    assert_int_equal(owed(p, LEDGER_FUNDED, 90, 0), 1);
+    p->course.spec.trust.challenge_rounds = 2;
+    p->course.spec.trust.answer_rounds = 1;
+    assert_int_equal(owed(p, LEDGER_FUNDED, (int)run_spec_settles_after(&p->course.spec) + 2, -1), 1);
+    assert_int_equal(owed(p, LEDGER_FUNDED, (int)run_spec_settles_after(&p->course.spec) + 3, -1), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +388,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(signatures_of_nobody_take_little_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_member_that_starts_again_takes_up_what_it_had_acknowledged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_work_begins_for_an_open_round_whose_money_is_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_trainer_leaves_a_panel_that_does_not_pay, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
