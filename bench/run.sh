@@ -68,7 +68,7 @@ build/rondo bench "$@" || status=$?
 # How exact the functions are is a program of its own, for its need of MPFR.
 case " $* " in
 *" functions "*) exact=1 ;;
-*" aggregate "* | *" codec "* | *" decode "* | *" gemm "* | *" hash "* | *" step "* | *" tokenize "*) exact=0 ;;
+*" aggregate "* | *" codec "* | *" decode "* | *" gemm "* | *" hash "* | *" network "* | *" step "* | *" tokenize "*) exact=0 ;;
 *) exact=1 ;;
 esac
 case " $* " in *" --json "*) json=--json ;; *) json= ;; esac

@@ -15,6 +15,7 @@ bool bench_decode(struct measure *m, struct error *err);
 bool bench_functions(struct measure *m, struct error *err);
 bool bench_gemm(struct measure *m, struct error *err);
 bool bench_hash(struct measure *m, struct error *err);
+bool bench_network(struct measure *m, struct error *err);
 bool bench_step(struct measure *m, struct error *err);
 bool bench_tokenize(struct measure *m, struct error *err);
 

@@ -17,6 +17,7 @@ static const struct {
     { "functions", bench_functions },
     { "gemm", bench_gemm },
     { "hash", bench_hash },
+    { "network", bench_network },
     { "step", bench_step },
     { "tokenize", bench_tokenize },
 };
@@ -73,7 +74,8 @@ const struct command command_bench = {
     "(exp, tanh, "
     "..., against the C library), gemm (products at the shapes of SmolLM2-135M, against OpenBLAS), hash (state root and leaves, "
     "against "
-    "libsodium), step (a training step, against PyTorch), tokenize (10 MB of mixed text, against tokenizers and tiktoken). "
+    "libsodium), network (eight nodes on loopback: time of a round beyond training, memory, a restart, an attack), step (a "
+    "training step, against PyTorch), tokenize (10 MB of mixed text, against tokenizers and tiktoken). "
     "Without a part, all. Each row is the median of interleaved pairs; with "
     "--json one "
     "object a line. A peer that is not installed is said to be absent: sh bench/run.sh installs the peers and runs all.",

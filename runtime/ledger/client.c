@@ -13,7 +13,7 @@
 #define PATIENCE_MS    30000
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MOST_MS  2000
-#define POLL_MS        50
+#define POLL_MS        10
 #define CALL_MS        5000
 #define HELD_MS        25000 /* a call that the ledger holds back, which it does for 20 s */
 
