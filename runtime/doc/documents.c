@@ -81,6 +81,7 @@ static const struct schema_field contribution_fields[] = {
     FIELD("end", HEX, .most = 32),
     FIELD("carry_in", HEX, .most = 32),
     FIELD("carry_out", HEX, .most = 32),
+    FIELD("carry", CID, .optional = true),
     FIELD("body", HEX, .most = 32),
     FIELD("payload", CID),
     FIELD("payload_bytes", INTEGER, .least = 1),

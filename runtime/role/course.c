@@ -118,9 +118,21 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
     return true;
 }
 
+uint64_t course_carry_limit(const struct course *c)
+{
+    return 64 * (uint64_t)c->spec.limits.payload_bytes;
+}
+
+/* Such documents are dated by the round that they are about, which admit_document keeps near. */
+static bool is_of_round(enum document_type type)
+{
+    return type == DOCUMENT_CONTRIBUTION || type == DOCUMENT_RECEIVED || type == DOCUMENT_CHALLENGE || type == DOCUMENT_OPENING ||
+           type == DOCUMENT_PICK;
+}
+
 bool course_has_room(const struct course *c, const struct document *document)
 {
-    bool of_round = document->type == DOCUMENT_CONTRIBUTION || document->type == DOCUMENT_RECEIVED;
+    bool of_round = is_of_round(document->type);
     size_t count = 0, most = document->type == DOCUMENT_CONTRIBUTION ? CONTRIBUTIONS_MOST
                              : document->type == DOCUMENT_RECEIVED   ? RECEIVED_MOST
                              : document->type == DOCUMENT_ENROLMENT  ? ENROLMENTS_MOST

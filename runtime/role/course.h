@@ -52,6 +52,8 @@ const char *course_endpoint(const struct course *course, const char *did);
 /* Whether a signer that the spec lets speak may have one more document of this type kept here: honest ones need few. Documents whose round is
  * theirs to choose are counted over all rounds. */
 bool course_has_room(const struct course *course, const struct document *document);
+/* Bytes of a carry (runtime/worker/carry.h) at most: it is larger than the payloads that are made of it. */
+uint64_t course_carry_limit(const struct course *course);
 /* Enrolled, of the panel, or the sponsor. */
 bool course_knows(const struct course *course, const struct public_key *signer);
 

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "runtime/crypto/root.h"
+#include "runtime/doc/documents.h"
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/metrics.h"
 #include "runtime/round/step_log.h"
@@ -222,6 +224,28 @@ static json_t *contribution_of(struct driver_job *j, const char *name, struct er
     return json;
 }
 
+/* The carry that a contribution begins with; nothing where it begins with none. */
+static bool need_carry(const struct driver *d, struct needs *n, const json_t *context, const json_t *document, struct error *err)
+{
+    const char *object = document_text(json_object_get(context, "carry"), "object");
+
+    if (!object || hash_equal(document_hash(document, "carry_in"), root_empty()))
+        return true;
+    return need_within(n, object, course_carry_limit(d->course), err) || error_at(err, "carry");
+}
+
+/* Whether the verdict about this move rests on the carry itself: a replay of the contribution, or a tile of its first step. */
+static bool judges_by_carry(const struct driver_job *j, const json_t *document)
+{
+    const char *move = document_text(j->body, "move");
+    int64_t index = document_integer(j->body, "index");
+
+    if (strcmp(move, "challenge") == 0)
+        return index > 0 &&
+               (index > document_integer(document, "steps") || json_object_get(j->driver->course->spec.json, "reward"));
+    return strcmp(move, "pick") == 0 && index == 1;
+}
+
 /* A move of a dispute, to be judged or to be made. What only others say is fetched within limits. */
 static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error *err)
 {
@@ -232,9 +256,13 @@ static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error 
         document && need_context(j->driver, n, json_object_get(j->body, "context"), shards, err) &&
         (!judges || need_within(n, document_text(document, "step_log"), step_log_size(document_integer(document, "steps")), err));
 
+    if (ok && (judges ? judges_by_carry(j, document) : true))
+        ok = need_carry(j->driver, n, json_object_get(j->body, "context"), document, err);
     for (size_t i = 0; ok && i < 2; i++)
         if (document_text(j->body, objects[i]))
-            ok = need_within(n, document_text(j->body, objects[i]), COURSE_DISPUTE_LIMIT, err);
+            ok = need_within(n, document_text(j->body, objects[i]),
+                             document_integer(j->body, "index") ? COURSE_DISPUTE_LIMIT : course_carry_limit(j->driver->course),
+                             err);
     if (ok)
         job = json_pack("{s:s, s:O, s:O, s:O, s:O, s:O, s:O?, s:O?}", "job", judges ? "judge" : "move", "move",
                         json_object_get(j->body, "move"), "context", json_object_get(j->body, "context"), "shards", shards,
@@ -243,6 +271,18 @@ static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error 
     json_decref(shards);
     json_decref(document);
     return job;
+}
+
+/* A machine that lost what it kept from its last round begins without, as the protocol allows, and says so. */
+static void begin_with_carry(struct driver *d, json_t *context)
+{
+    const char *object = document_text(json_object_get(context, "carry"), "object");
+    struct fetch_want want = { .object = true };
+
+    if (!object || (cid_parse(object, &want.id, NULL) && fetch_complete(d->node, &want, 1, course_carry_limit(d->course))))
+        return;
+    node_tell(d->node, "carry_lost", json_pack("{s:O, s:s}", "round", json_object_get(context, "round"), "object", object));
+    json_object_del(context, "carry");
 }
 
 /* The worker's job and the objects it reads. */
@@ -262,7 +302,8 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
     case ACTION_REPLAY:
         extra = json_array();
         replayed = contribution_of(j, "cid", err);
-        if (replayed && need_context(d, n, context, extra, err) && need(n, document_text(replayed, "step_log"), err))
+        if (replayed && need_context(d, n, context, extra, err) && need(n, document_text(replayed, "step_log"), err) &&
+            need_carry(d, n, context, replayed, err))
             job = json_pack("{s:s, s:O, s:O, s:O}", "job", "replay", "document", replayed, "context", context, "shards", extra);
         json_decref(extra);
         json_decref(replayed);
@@ -272,6 +313,7 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
         return dispute_make(j, n, err);
     case ACTION_TRAIN:
         extra = json_array();
+        begin_with_carry(d, context);
         if (need_context(d, n, context, extra, err))
             job = json_pack("{s:s, s:O, s:O}", "job", "train", "context", context, "shards", extra);
         json_decref(extra);

@@ -10,11 +10,12 @@
 #include "runtime/role/archive.h"
 #include "runtime/role/sponsor.h"
 #include "runtime/round/seed.h"
+#include "runtime/round/value.h"
 
 struct fit {
     const struct fit_options *options;
     struct archive a;                 /* its store, course and worker; no nodes */
-    json_t *draft, *network, *state;  /* state: { hash, run, outer, state, first, rounds } */
+    json_t *draft, *network, *state;  /* state: { hash, run, outer, state, first, rounds, carries? } */
     char did[FIT_TRAINERS][DID_TEXT]; /* `trainers`, ascending */
     size_t trainers, trainer;         /* `trainer`: the one that trains now */
     int64_t round;
@@ -196,9 +197,39 @@ static json_t *context_of(struct fit *f, json_t *plan, size_t t, json_t *cids)
         json_array_append_new(shards, json_integer((json_int_t)i));
         json_array_append(cids, json_array_get(f->a.course.shards, i));
     }
-    return json_pack("{s:s, s:I, s:s, s:s, s:o, s:i, s:O, s:O, s:O, s:[]}", "run", f->a.course.run, "round", (json_int_t)f->round,
-                     "did", f->did[t], "seed", hash_hex(seed, hex), "shards", shards, "weight", 1, "plan", plan, "outer",
-                     json_object_get(f->state, "outer"), "state", json_object_get(f->state, "state"), "probes");
+
+    json_t *context =
+        json_pack("{s:s, s:I, s:s, s:s, s:o, s:i, s:O, s:O, s:O, s:[]}", "run", f->a.course.run, "round", (json_int_t)f->round,
+                  "did", f->did[t], "seed", hash_hex(seed, hex), "shards", shards, "weight", 1, "plan", plan, "outer",
+                  json_object_get(f->state, "outer"), "state", json_object_get(f->state, "state"), "probes");
+    json_t *carry = json_array_get(json_object_get(f->state, "carries"), t);
+
+    if (json_is_object(carry) && value_is(plan, "inner", "keep"))
+        json_object_set(context, "carry", carry);
+    return context;
+}
+
+/* What each trainer goes on with in the next round, where it keeps anything. */
+static void keep_carries(struct fit *f, const json_t *all)
+{
+    json_t *carries = json_array(), *each;
+    bool any = false;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)all, i, each)
+    {
+        json_t *object = json_object_get(each, "carry");
+
+        any = any || object;
+        json_array_append_new(carries, object
+                                           ? json_pack("{s:O, s:O}", "root", json_object_get(each, "carry_out"), "object", object)
+                                           : json_null());
+    }
+    if (any)
+        json_object_set(f->state, "carries", carries);
+    else
+        json_object_del(f->state, "carries");
+    json_decref(carries);
 }
 
 /* What each trainer's contribution would say. New reference; NULL with `err`. */
@@ -270,6 +301,7 @@ static bool one_round(struct fit *f, struct error *err)
         json_array_append_new(json_object_get(f->state, "rounds"), line);
         json_object_set(f->state, "outer", json_object_get(step, "outer"));
         json_object_set(f->state, "state", json_object_get(step, "state"));
+        keep_carries(f, all);
     }
     bool ok = folded && save(f, err);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/crypto/root.h"
 #include "runtime/role/verify.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/fold.h"
@@ -50,6 +51,15 @@ static json_t *gather_shards(struct archive *a, const json_t *context, struct er
     return list;
 }
 
+/* What the contribution begins with, of which only its trainer and those who had to replay it have the object. */
+static bool gather_carry(struct archive *a, const json_t *context, const json_t *document, struct error *err)
+{
+    const char *object = document_text(json_object_get(context, "carry"), "object");
+
+    return !object || hash_equal(document_hash(document, "carry_in"), root_empty()) ||
+           gather_text(a, object, "carry (its trainer has it)", err);
+}
+
 /* A worker's answer about one contribution: `replay` or `rollouts`. Takes the reference of `job`, which gets context, document and shards. */
 static json_t *ask(struct archive *a, json_t *job, int64_t round, const json_t *listed, worker_progress *progress,
                    void *context_of_progress, struct error *err)
@@ -65,7 +75,8 @@ static json_t *ask(struct archive *a, json_t *job, int64_t round, const json_t *
         error_set(err, ERROR_MISMATCH, NULL, "%s has no part in round %lld", did, (long long)round);
     if (context && gather_text(a, document_text(document, "step_log"), "step log", err) &&
         gather_text(a, document_text(document, "payload"), "payload", err) &&
-        gather_text(a, document_text(context, "outer"), "start state", err) && (shards = gather_shards(a, context, err))) {
+        gather_text(a, document_text(context, "outer"), "start state", err) && gather_carry(a, context, document, err) &&
+        (shards = gather_shards(a, context, err))) {
         json_object_set(job, "context", context);
         json_object_set(job, "document", document);
         json_object_set(job, "shards", shards);

@@ -248,6 +248,9 @@ static bool admit_document(struct node *node, const struct document *d, struct e
         return error_set(err, ERROR_REFUSED, "push to the members of the committee", "this node takes no contributions");
     if (is_claim(d->type) && d->has_round && d->round > open + 1)
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
+    if (is_claim(d->type) && d->has_round && d->type != DOCUMENT_LEAVE && d->type != DOCUMENT_EQUIVOCATION &&
+        d->round + course->spec.payment.expiry_rounds + 4 < open)
+        return error_set(err, ERROR_STALE, NULL, "round %u was settled long ago", d->round);
     if (d->type == DOCUMENT_CONTRIBUTION && (d->round < open || d->round > open + 1))
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
     return true;
@@ -280,7 +283,10 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
         if (node->driver && (d->type == DOCUMENT_OPENING || d->type == DOCUMENT_PICK)) {
             const char *object = d->type == DOCUMENT_OPENING ? "trace" : "evidence";
 
-            expect_object(node, document_cid(d->json, object), COURSE_DISPUTE_LIMIT, open, missing);
+            bool carry = d->type == DOCUMENT_OPENING && document_integer(d->json, "index") == 0;
+
+            expect_object(node, document_cid(d->json, object), carry ? course_carry_limit(node->course) : COURSE_DISPUTE_LIMIT,
+                          open, missing);
         }
     }
     return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);

@@ -194,11 +194,15 @@ json_t *assignment_context(const struct rules *rules, const json_t *previous, in
     json_t *part = value_find(parts, "did", did);
     size_t weight = json_array_size(json_object_get(part, "shards"));
     char hex[HASH_TEXT];
+    const json_t *member = value_find(json_object_get(previous, "members"), "did", did);
+    const json_t *carry = value_is(plan, "inner", "keep") ? json_object_get(member, "carry") : NULL;
     if (weight)
         context = json_pack("{sssIsssssOsIsOsOsOso}", "run", rules->run, "round", (json_int_t)round, "did", did, "seed",
                             hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan",
                             plan, "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"),
                             "probes", assignment_probes(seed, did, value_integer(plan, "steps")));
+    if (context && carry)
+        json_object_set(context, "carry", (json_t *)carry);
     json_decref(parts);
     return context;
 }

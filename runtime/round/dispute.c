@@ -90,6 +90,12 @@ static void each_move(struct judging *j, const char *type, take_move *take)
     }
 }
 
+/* Whoever could ask for a carry again and again would keep a round from being settled. */
+static bool asks_late(const struct disputes_input *in, const json_t *entry)
+{
+    return value_integer(in->previous, "round") + 1 > value_integer(entry, "round") + in->rules->challenge_rounds;
+}
+
 static void take_challenge(struct judging *j, const char *code, const json_t *payload)
 {
     const char *accused = NULL, *challenger = value_text(payload, "signer"), *cid = value_text(payload, "contribution");
@@ -97,7 +103,7 @@ static void take_challenge(struct judging *j, const char *code, const json_t *pa
     int64_t index = value_integer(payload, "index");
     if (!strcmp(code, "rejected"))
         reject(j, challenger);
-    if (!entry)
+    if (!entry || (index == 0 && !strcmp(code, "ok") && asks_late(j->in, entry)))
         return;
     if (!strcmp(code, "upheld"))
         uphold(j, accused, value_integer(entry, "round"));
@@ -153,7 +159,7 @@ static void end_silent(struct judging *j)
             continue;
         if (json_is_null(json_object_get(one, "trace")))
             uphold(j, value_text(one, "did"), value_integer(one, "round"));
-        else
+        else if (value_integer(one, "index") > 0)
             reject(j, value_text(one, "challenger"));
         json_object_set_new(one, "left", json_integer(-1));
     }

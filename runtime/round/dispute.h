@@ -4,6 +4,10 @@
  *     opening   (the step's trace)   code "ok": now the challenger picks        "upheld": malformed, or not what leaf i says
  *     pick      (a tile that is wrong)                                          "upheld", "rejected"
  *
+ * A challenge of leaf 0 of a contribution that begins with a carry asks for it, in a record at most `challenge_rounds` after the contribution's.
+ * Its opening shows the carry (`trace` is the object). Then the challenger has the records in which it could pick to challenge another leaf;
+ * if it does not, the carry was right, and nobody has lost.
+ *
  *     disputes: [ { contribution, did, round, index, challenger, trace, left } ]     ascending by contribution, then challenger
  *
  * `trace` is null until the accused has opened. `left` counts the train and close records in which the move that is due may still come; a

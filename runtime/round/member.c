@@ -166,13 +166,15 @@ static void forget_requests(struct member *m, int64_t round)
 /* Drops what no later round can need. */
 static void forget(struct member *m)
 {
-    const char *cid;
+    const char *cid, *did;
     json_t *held;
     void *next;
     json_object_foreach_safe(m->documents, next, cid, held)
     {
         bool bound = value_is(held, "type", "contribution") || value_is(held, "type", "received");
         bool old = bound && value_integer(json_object_get(held, "payload"), "round") < m->round;
+        old = old || (value_is(held, "type", "opening") &&
+                      !record_find_contribution(m->previous, value_text(json_object_get(held, "payload"), "contribution"), &did));
         if ((old || json_object_get(m->listed, cid)) && m->verified == (size_t)m->round)
             json_object_del(m->documents, cid);
     }
@@ -315,9 +317,9 @@ static bool rule_catch_up(struct member *m)
 void member_step(struct member *m, const struct event *event, struct actions *out)
 {
     static bool (*const rules[])(struct member *) = {
-        rule_begin,         member_rule_final,  member_rule_requests, member_rule_spots,   member_rule_picks, member_rule_close,
-        member_rule_freeze, member_rule_enter,  member_rule_jump,     member_rule_timeout, member_rule_lead,  member_rule_prepare,
-        member_rule_commit, member_rule_repeat, member_rule_verify,   member_rule_release, rule_catch_up,
+        rule_begin,          member_rule_final,  member_rule_requests, member_rule_spots,  member_rule_picks,   member_rule_shown,
+        member_rule_close,   member_rule_freeze, member_rule_enter,    member_rule_jump,   member_rule_timeout, member_rule_lead,
+        member_rule_prepare, member_rule_commit, member_rule_repeat,   member_rule_verify, member_rule_release, rule_catch_up,
     };
     m->out = out;
     m->now = event->now;

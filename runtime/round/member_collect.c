@@ -29,8 +29,7 @@ static const json_t *plan_of(struct member *m)
     return value_is(found, "code", "ok") && json_is_object(plan) ? plan : json_null();
 }
 
-/* Asks for the replay of a contribution of a decided round, once. */
-static void ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
+void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
 {
     json_t *document = json_object_get(json_object_get(m->documents, cid), "payload");
     json_t *context = assignment_context_of(m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
@@ -93,10 +92,10 @@ bool member_rule_requests(struct member *m)
 
 /* ---- spot checks of the round before -------------------------------------------------------------------------------- */
 
-static void file_challenge(struct member *m, const char *cid, int64_t index)
+void member_challenge(struct member *m, const char *cid, int64_t round, int64_t index)
 {
     json_t *payload = json_pack("{sssI}", "contribution", cid, "index", (json_int_t)index);
-    json_object_set_new(payload, "round", json_integer(m->round - 1));
+    json_object_set_new(payload, "round", json_integer((json_int_t)round));
     json_t *envelope = member_sign(m, "challenge", payload);
     if (envelope)
         member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
@@ -118,11 +117,16 @@ bool member_rule_spots(struct member *m)
         if (!value_is(spot, "member", m->did))
             continue;
         if (!index) {
-            ask_replay(m, cid, value_text(spot, "did"), m->round - 1);
+            member_ask_replay(m, cid, value_text(spot, "did"), m->round - 1);
+            if (m->phase == PHASE_COLLECTING && member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1) &&
+                member_ask(m, "demand", cid)) {
+                member_challenge(m, cid, m->round - 1, 0);
+                return true;
+            }
         } else if (json_integer_value(index) < 0 && !m->items && !value_lists(m->checked, cid)) {
             json_array_append_new(m->checked, json_string(cid));
         } else if (json_integer_value(index) >= 0 && member_ask(m, "challenge", cid)) {
-            file_challenge(m, cid, json_integer_value(index));
+            member_challenge(m, cid, m->round - 1, json_integer_value(index));
             return true;
         }
     }
@@ -135,7 +139,9 @@ static bool spots_pending(const struct member *m)
     json_t *spot;
     json_array_foreach(m->spots, i, spot)
     {
-        if (value_is(spot, "member", m->did) && !json_object_get(m->replays, value_text(spot, "cid")))
+        const char *cid = value_text(spot, "cid");
+        if (value_is(spot, "member", m->did) && !json_object_get(m->replays, cid) &&
+            !member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1))
             return true;
     }
     return false;

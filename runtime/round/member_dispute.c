@@ -33,6 +33,45 @@ static bool is_disputed(const struct member *m, const json_t *payload, const cha
     return false;
 }
 
+bool member_lacks_carry(const struct member *m, const char *cid, const char *did, int64_t round)
+{
+    json_t *context = context_of(m, round, did), *document;
+    bool carries = json_object_get(context, "carry");
+    const char *key;
+    json_decref(context);
+    json_object_foreach(m->documents, key, document)
+    {
+        const json_t *payload = json_object_get(document, "payload");
+        if (value_is(document, "type", "opening") && value_is(payload, "contribution", cid) && value_is(payload, "signer", did) &&
+            value_integer(payload, "index") == 0)
+            return false;
+    }
+    return carries;
+}
+
+/* This member's own demands that were answered: what was shown is replayed, and what is wrong in it challenged, once. */
+bool member_rule_shown(struct member *m)
+{
+    size_t i;
+    json_t *one;
+    if (!m->seated || m->phase == PHASE_AWAIT || m->phase >= PHASE_DONE)
+        return false;
+    json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
+    {
+        const char *cid = value_text(one, "contribution");
+        const json_t *index = json_object_get(m->replays, cid);
+        if (!value_is(one, "challenger", m->did) || value_integer(one, "index") || !json_is_string(json_object_get(one, "trace")))
+            continue;
+        if (!index) {
+            member_ask_replay(m, cid, value_text(one, "did"), value_integer(one, "round"));
+        } else if (json_integer_value(index) > 0 && member_ask(m, "challenge", cid)) {
+            member_challenge(m, cid, value_integer(one, "round"), json_integer_value(index));
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *member_move_code(struct member *m, const json_t *document)
 {
     const char *type = value_text(document, "type"), *cid = value_text(document, "cid"), *accused;
@@ -42,7 +81,7 @@ const char *member_move_code(struct member *m, const json_t *document)
     if (value_lists(json_object_get(m->previous, "barred"), signer))
         return "barred";
     if (!entry)
-        return "unknown";
+        return !strcmp(type, "opening") && !value_integer(payload, "index") ? "" : "unknown"; /* a carry is shown unasked, too */
     if (!strcmp(type, "opening") && (strcmp(signer, accused) || !is_disputed(m, payload, "")))
         return "";
     if (!strcmp(type, "pick") && !is_disputed(m, payload, signer))
@@ -66,7 +105,7 @@ bool member_awaits_moves(const struct member *m)
     json_t *one, *document;
     json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
     {
-        bool opened = json_is_string(json_object_get(one, "trace")), held = false;
+        bool opened = json_is_string(json_object_get(one, "trace")), held = opened && !value_integer(one, "index");
         const char *who = value_text(one, opened ? "challenger" : "did"), *cid;
         json_object_foreach(m->documents, cid, document)
         {
@@ -91,7 +130,8 @@ bool member_rule_picks(struct member *m)
     json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
     {
         char key[DISPUTE_KEY];
-        if (!value_is(one, "challenger", m->did) || !json_is_string(json_object_get(one, "trace")))
+        if (!value_is(one, "challenger", m->did) || !json_is_string(json_object_get(one, "trace")) ||
+            !value_integer(one, "index"))
             continue;
         disputes_key(one, key);
         const json_t *evidence = json_object_get(m->moves, key);

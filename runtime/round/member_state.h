@@ -102,8 +102,14 @@ const json_t *member_statement(const struct member *m, const char *type, int64_t
  * NULL after a halt. */
 json_t *member_sign(struct member *m, const char *type, json_t *payload);
 
+/* member_collect.c: asks for the replay of a contribution of a decided round, once; signs and sends a challenge. */
+void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round);
+void member_challenge(struct member *m, const char *cid, int64_t round, int64_t index);
+
 /* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
 const char *member_move_code(struct member *m, const json_t *document);
+/* Whether the contribution may begin with a carry that its trainer has not shown here. */
+bool member_lacks_carry(const struct member *m, const char *cid, const char *did, int64_t round);
 /* Whether the move that is due in some dispute is not held. */
 bool member_awaits_moves(const struct member *m);
 
@@ -111,6 +117,7 @@ bool member_awaits_moves(const struct member *m);
 bool member_rule_requests(struct member *m);
 bool member_rule_spots(struct member *m);
 bool member_rule_picks(struct member *m);
+bool member_rule_shown(struct member *m);
 bool member_rule_close(struct member *m);
 bool member_rule_freeze(struct member *m);
 bool member_rule_enter(struct member *m);

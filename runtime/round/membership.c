@@ -30,6 +30,25 @@ static void count_absence(const struct membership_change *c, json_t *members)
     }
 }
 
+/* What each accepted contribution ended with. */
+static void take_carries(const struct membership_change *c, json_t *members)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)c->contributions, i, item)
+    {
+        const json_t *payload = json_object_get(json_object_get(c->documents, value_text(item, "cid")), "payload");
+        json_t *member = value_find(members, "did", value_text(item, "did")), *object = json_object_get(payload, "carry");
+        if (!c->train || !member || !value_is(item, "code", "ok"))
+            continue;
+        if (object)
+            json_object_set_new(member, "carry",
+                                json_pack("{sOsO}", "root", json_object_get(payload, "carry_out"), "object", object));
+        else
+            json_object_del(member, "carry");
+    }
+}
+
 static void take_enrolment(const struct rules *rules, json_t *members, const json_t *item, const json_t *payload)
 {
     const char *did = value_text(payload, "signer");
@@ -73,6 +92,7 @@ json_t *membership_after(const struct membership_change *c)
     json_t *before = json_object_get(c->previous, "members"), *members = before ? json_deep_copy(before) : json_array(), *one;
     size_t i;
     count_absence(c, members);
+    take_carries(c, members);
     take_items(c, members, "leave");
     take_items(c, members, "enrolment");
     json_array_foreach((json_t *)c->convicted, i, one) remove_member(members, value_text(one, "did"));

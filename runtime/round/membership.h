@@ -6,6 +6,9 @@
  *       + those who enrol                           a seat of the panel as syncer, anyone admitted as trainer, up to the limit
  *       - the convicted
  *     = members of record r, ascending by DID
+ *
+ * A trainer whose contribution a train record accepts takes along what that ended with, where it ended with anything: `carry` of its entry is
+ * { root, object } of its latest one. Whoever is dropped or leaves begins anew.
  */
 #ifndef RONDO_ROUND_MEMBERSHIP_H
 #define RONDO_ROUND_MEMBERSHIP_H
@@ -22,6 +25,7 @@ struct membership_change {
     const json_t *documents;     /* cid -> { type, payload } */
     const json_t *parts;         /* assignment of round r; empty where nothing is trained */
     const json_t *contributions; /* record r: all that came, also the refused */
+    bool train;                  /* record r folds the accepted ones */
     const json_t *convicted;
 };
 

@@ -63,6 +63,24 @@ static bool read_tile(const json_t *fields, struct plan_codec *codec, struct err
     return read_whole(fields, "tile", 2, PLAN_CODEC_TILE, 64, &codec->tile, err);
 }
 
+static bool read_feedback(const json_t *plan, const json_t *fields, float *out, struct error *err)
+{
+    const json_t *value = json_object_get(fields, "feedback");
+    const char *inner = json_string_value(json_object_get(plan, "inner"));
+    const double decay = json_decimal(value, 0);
+
+    if (!value)
+        return true;
+    if (!(decay > 0 && decay <= 1)) {
+        error_set(err, ERROR_RANGE, "leave it out for none", "a feedback of %g: above 0 and at most 1", decay);
+        return error_at(err, "codec.feedback");
+    }
+    *out = (float)decay;
+    return (inner && strcmp(inner, "keep") == 0) ||
+           error_set(err, ERROR_UNSUPPORTED, "inner = \"keep\", or set the schedule's option to 0",
+                     "a codec with feedback, which inner = \"reset\" would not carry to the next round");
+}
+
 bool plan_codec_read(const json_t *plan, struct plan_codec *codec, struct error *err)
 {
     const json_t *fields = json_object_get(plan, "codec");
@@ -70,14 +88,11 @@ bool plan_codec_read(const json_t *plan, struct plan_codec *codec, struct error 
                  block = json_decimal(json_object_get(fields, "block"), PLAN_CODEC_BLOCK);
 
     *codec = (struct plan_codec){ 0 };
-    if (json_object_get(fields, "feedback"))
-        return error_set(err, ERROR_UNSUPPORTED, "leave it out, or set the schedule's option to 0",
-                         "a codec with feedback, which inner = \"reset\" would not carry to the next round");
     if (block != PLAN_CODEC_BLOCK || (bits != 32 && bits != 16 && bits != 8 && bits != 4))
         return error_set(err, ERROR_UNSUPPORTED, "bits are 32, 16, 8 or 4 in blocks of 256", "a codec of %g bits in blocks of %g",
                          bits, block);
     codec->bits = (unsigned)bits;
-    return read_kept(fields, codec, err) && read_tile(fields, codec, err);
+    return read_kept(fields, codec, err) && read_tile(fields, codec, err) && read_feedback(plan, fields, &codec->feedback, err);
 }
 
 json_t *plan_codec_document(const struct plan_codec *codec)

@@ -4,8 +4,7 @@
  *     block       256: values with one scale
  *     keep, of    of every `of` values the `keep` largest; keep_share: of every `of` (default 4096) that share, rounded up
  *     transform   "dct": coefficients of tiles with sides of at most `tile` (default 64) in place of values
- *
- * `feedback` needs an inner state that is kept between rounds, which no run offers yet.
+ *     feedback    above 0, at most 1: what a payload leaves out is added to the next one, times this. Only with inner = "keep"
  */
 #ifndef RONDO_ROUND_PLAN_CODEC_H
 #define RONDO_ROUND_PLAN_CODEC_H
@@ -19,9 +18,10 @@ enum { PLAN_CODEC_BLOCK = 256, PLAN_CODEC_CHUNK = 4096, PLAN_CODEC_TILE = 256 };
 
 struct plan_codec {
     unsigned bits, keep, of, tile; /* keep and of 0: all values; tile 0: no transform */
+    float feedback;                /* 0: what is left out is forgotten */
 };
 
-/* Of a plan, without a codec too. Errors: unsupported (feedback, another transform, bits or block), range, conflict (fields that
+/* Of a plan, without a codec too. Errors: unsupported (feedback that nothing carries, another transform, bits or block), range, conflict (fields that
  * exclude each other). */
 bool plan_codec_read(const json_t *plan, struct plan_codec *codec, struct error *err);
 

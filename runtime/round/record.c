@@ -375,6 +375,7 @@ static void set_members(struct making *m, const json_t *contributions)
                                               .documents = m->in->documents,
                                               .parts = m->parts,
                                               .contributions = contributions,
+                                              .train = value_is(m->record, "kind", "train"),
                                               .convicted = m->convicted };
     json_object_set_new(m->record, "members", membership_after(&change));
 }

@@ -165,9 +165,22 @@ static bool probes_fit(const json_t *contribution, const json_t *context, const 
     return true;
 }
 
+/* What it begins with is what its trainer's latest kept contribution ended with, or nothing; what it ends with is kept only where the plan says
+ * so, and then it names the object. */
+static bool carry_fits(const json_t *contribution, const json_t *context)
+{
+    const struct hash empty = root_empty(), in = document_hash(contribution, "carry_in"),
+                      out = document_hash(contribution, "carry_out");
+    const json_t *carry = json_object_get(context, "carry");
+    const bool keeps = value_is(json_object_get(context, "plan"), "inner", "keep");
+
+    return (hash_equal(in, empty) || (carry && hash_equal(in, document_hash(carry, "root")))) &&
+           (hash_equal(out, empty) || keeps) && hash_equal(out, empty) == (json_object_get(contribution, "carry") == NULL);
+}
+
 const char *contribution_code(const json_t *contribution, const json_t *context, const struct step_log *log, struct hash body)
 {
-    struct hash state = document_hash(context, "state"), empty = root_empty();
+    struct hash state = document_hash(context, "state");
     const json_t *plan = json_object_get(context, "plan");
 
     if (!hash_equal(document_hash(contribution, "start"), state))
@@ -177,10 +190,10 @@ const char *contribution_code(const json_t *contribution, const json_t *context,
         return "steps";
     if (!plan_codec_fits(json_object_get(contribution, "codec"), plan))
         return "codec";
-    if (!hash_equal(document_hash(contribution, "carry_in"), empty) ||
-        !hash_equal(document_hash(contribution, "carry_out"), empty))
+    if (!carry_fits(contribution, context))
         return "carry";
-    if (!hash_equal(log->start, state) || !hash_equal(log->carry_in, empty) || !hash_equal(log->carry_out, empty))
+    if (!hash_equal(log->start, state) || !hash_equal(log->carry_in, document_hash(contribution, "carry_in")) ||
+        !hash_equal(log->carry_out, document_hash(contribution, "carry_out")))
         return "step_log";
     if (!hash_equal(document_hash(contribution, "body"), body) || !hash_equal(log->body, body))
         return "body";

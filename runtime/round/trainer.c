@@ -79,13 +79,15 @@ static void open_round(struct trainer *t)
     t->previous = t->round ? json_object_get(json_array_get(t->finals, (size_t)t->round - 1), "record") : NULL;
     t->phase = FOLLOWING;
     t->asked_block = t->asked_plan = t->asked_training = false;
-    t->pushed_at = t->fetched_at = 0;
+    t->pushed_at = t->fetched_at = t->shown_at = 0;
     t->plan_hash[0] = 0;
     clear(&t->block);
     clear(&t->plan);
     clear(&t->contribution);
     clear(&t->envelope);
+    clear(&t->shown);
     json_object_clear(t->acknowledged);
+    json_object_clear(t->shown_to);
     if (t->previous && record_is_last(t->rules, t->previous))
         t->phase = DONE;
 }
@@ -171,16 +173,21 @@ static void rule_enrol(struct trainer *t)
         trainer_push(t, t->enrolment, NULL);
 }
 
+void trainer_ask_block(struct trainer *t)
+{
+    if (t->block || t->asked_block)
+        return;
+    t->asked_block = true;
+    trainer_act(t, ACTION_AWAIT_BLOCK, json_pack("{sI}", "height", (json_int_t)value_integer(t->previous, "next_height")));
+}
+
 /* Seed and plan of the open round; true when both are known. */
 static bool rule_prepare(struct trainer *t)
 {
     struct hash entropy;
     if (t->phase != FOLLOWING || t->round < 1 || t->round > t->rules->rounds || !is_enrolled(t) || !t->funded)
         return false;
-    if (!t->block && !t->asked_block) {
-        t->asked_block = true;
-        trainer_act(t, ACTION_AWAIT_BLOCK, json_pack("{sI}", "height", (json_int_t)value_integer(t->previous, "next_height")));
-    }
+    trainer_ask_block(t);
     if (!t->asked_plan) {
         t->asked_plan = true;
         json_t *request = fold_plan_request(t->rules, t->previous, t->round);
@@ -275,6 +282,8 @@ static void take_event(struct trainer *t, const struct event *event)
     case EVENT_ACKNOWLEDGED:
         if (value_is(body, "cid", t->cid))
             json_object_set_new(t->acknowledged, value_text(body, "did"), json_true());
+        else if (json_is_object(t->shown) && value_is(body, "cid", t->shown_cid))
+            json_object_set_new(t->shown_to, value_text(body, "did"), json_true());
         break;
     default:
         break;
@@ -293,6 +302,7 @@ void trainer_step(struct trainer *t, const struct event *event, struct actions *
     rule_train(t);
     rule_push(t);
     trainer_rule_answer(t);
+    trainer_rule_show(t);
     trainer_rule_audit(t);
     trainer_rule_pick(t);
     rule_follow(t);
@@ -338,6 +348,8 @@ struct trainer *trainer_new(const struct trainer_start *start, struct error *err
     t->moves = json_object();
     t->replays = json_object();
     t->challenges = json_object();
+    t->waits = json_object();
+    t->shown_to = json_object();
     t->audit = start->audit;
     snprintf(t->did, sizeof t->did, "%s", start->did);
     if (!restore(t, start, err)) {
@@ -361,6 +373,9 @@ void trainer_free(struct trainer *t)
     clear(&t->moves);
     clear(&t->replays);
     clear(&t->challenges);
+    clear(&t->waits);
+    clear(&t->shown);
+    clear(&t->shown_to);
     free(t);
 }
 

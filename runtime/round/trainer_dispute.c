@@ -3,9 +3,11 @@
 
 #include "native/base/decimal.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/committee.h"
 #include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/record.h"
+#include "runtime/round/seed.h"
 #include "runtime/round/trainer_state.h"
 
 static json_t *context_of(const struct trainer *t, int64_t round, const char *did)
@@ -41,6 +43,11 @@ static void ask_trace(struct trainer *t, const json_t *dispute, const char *key)
 {
     json_t *context = context_of(t, value_integer(dispute, "round"), t->did);
     json_object_set_new(t->moves, key, json_null());
+    if (!value_integer(dispute, "index")) { /* the carry is asked for */
+        json_object_set(t->moves, key, json_object_get(json_object_get(context, "carry"), "object"));
+        json_decref(context);
+        return;
+    }
     if (context)
         trainer_act(t, ACTION_MOVE,
                     json_pack("{sssssOsOso}", "key", key, "move", "opening", "contribution",
@@ -48,12 +55,15 @@ static void ask_trace(struct trainer *t, const json_t *dispute, const char *key)
                               context));
 }
 
+static json_t *opening_of(const json_t *dispute, json_t *trace)
+{
+    return json_pack("{sOsOsOsO}", "round", json_object_get(dispute, "round"), "contribution",
+                     json_object_get(dispute, "contribution"), "index", json_object_get(dispute, "index"), "trace", trace);
+}
+
 static void sign_opening(struct trainer *t, const json_t *dispute, const char *key, json_t *trace)
 {
-    json_t *envelope =
-        sign(t, "opening",
-             json_pack("{sOsOsOsO}", "round", json_object_get(dispute, "round"), "contribution",
-                       json_object_get(dispute, "contribution"), "index", json_object_get(dispute, "index"), "trace", trace));
+    json_t *envelope = sign(t, "opening", opening_of(dispute, trace));
     if (envelope)
         json_object_set_new(t->moves, key, envelope);
 }
@@ -72,11 +82,10 @@ void trainer_rule_answer(struct trainer *t)
     {
         if (!waits_for(t, one, key))
             continue;
-        json_t *move = json_object_get(t->moves, key);
-        if (!move)
+        if (!json_object_get(t->moves, key))
             ask_trace(t, one, key);
-        else if (json_is_string(move))
-            sign_opening(t, one, key, move);
+        if (json_is_string(json_object_get(t->moves, key)))
+            sign_opening(t, one, key, json_object_get(t->moves, key));
         ready = ready || json_is_object(json_object_get(t->moves, key));
     }
     if (!ready || t->phase == HALTED || !trainer_due(t, &t->answered_at))
@@ -87,6 +96,55 @@ void trainer_rule_answer(struct trainer *t)
         if (json_is_object(move))
             trainer_push(t, move, NULL);
     }
+}
+
+/* ---- the carry ---------------------------------------------------------------------------------------------------------- */
+
+/* What this trainer must show of the round before because the seed draws it for a replay: an opening of leaf 0, not signed; null: nothing. */
+static json_t *drawn_carry(const struct trainer *t, const json_t *listed, json_t *object, struct hash seed)
+{
+    json_t *committee = committee_draw(t->rules, t->previous, t->round, &seed);
+    json_t *spots = assignment_spots(t->rules, t->previous, seed, committee);
+    json_t *shown = json_null();
+    if (value_find(spots, "cid", value_text(listed, "cid"))) {
+        json_t *about =
+            json_pack("{sIsOsi}", "round", (json_int_t)t->round - 1, "contribution", json_object_get(listed, "cid"), "index", 0);
+        shown = opening_of(about, object);
+        json_decref(about);
+    }
+    json_decref(committee);
+    json_decref(spots);
+    return shown;
+}
+
+/* Shows a carry to the panel before anybody asks for it, until all have it or the round is over. */
+void trainer_rule_show(struct trainer *t)
+{
+    const json_t *listed = value_find(json_object_get(t->previous, "contributions"), "did", t->did);
+    struct hash entropy;
+    if (t->phase >= DONE || json_is_null(t->shown) || !value_is(t->previous, "kind", "train") || !value_is(listed, "code", "ok"))
+        return;
+    if (!t->shown) {
+        json_t *context = context_of(t, t->round - 1, t->did),
+               *object = json_object_get(json_object_get(context, "carry"), "object");
+        if (object)
+            trainer_ask_block(t);
+        if (!object || (t->block && hash_parse(value_text(t->block, "entropy"), &entropy)))
+            t->shown = object
+                           ? drawn_carry(t, listed, object, seed_of(t->rules->run, (uint64_t)t->round, entropy.bytes, HASH_SIZE))
+                           : json_null();
+        json_decref(context);
+        if (!json_is_object(t->shown))
+            return;
+        json_t *payload = json_incref(t->shown); /* signing completes it */
+        t->shown = sign(t, "opening", payload);
+        value_cid(payload, t->shown_cid);
+        json_decref(payload);
+        if (!t->shown)
+            return;
+    }
+    if (trainer_due(t, &t->shown_at))
+        trainer_push(t, t->shown, t->shown_to);
 }
 
 /* ---- auditing ---------------------------------------------------------------------------------------------------------- */
@@ -116,6 +174,7 @@ static void replay(struct trainer *t, const json_t *entry, const json_t *contrib
     if (!context)
         return;
     json_object_set_new(t->replays, cid, json_null());
+    json_object_set_new(t->waits, cid, json_integer((json_int_t)t->now));
     trainer_act(t, ACTION_FETCH, json_pack("{s[s]}", "documents", cid));
     trainer_act(t, ACTION_REPLAY, json_pack("{ssso}", "cid", cid, "context", context));
 }
@@ -130,23 +189,38 @@ static void tell(struct trainer *t, const char *verdict, int64_t leaf)
     t->told = true;
 }
 
-/* Whether a record has this auditor's challenge of the contribution as open. */
-static bool is_open(const struct trainer *t, const json_t *contribution)
+/* Whether a record has this auditor's challenge of the contribution, or its demand for the carry, as open. */
+static bool is_open(const struct trainer *t, const json_t *contribution, bool demand)
 {
     const json_t *disputes = json_object_get(t->previous, "disputes");
     size_t i;
     json_t *one;
     json_array_foreach((json_t *)disputes, i, one)
     {
-        if (value_is(one, "challenger", t->did) && value_is(one, "contribution", value_text(contribution, "cid")))
+        if (value_is(one, "challenger", t->did) && value_is(one, "contribution", value_text(contribution, "cid")) &&
+            (value_integer(one, "index") == 0) == demand)
             return true;
     }
     return false;
 }
 
-static void challenge(struct trainer *t, const json_t *entry, const json_t *contribution, int64_t index)
+/* Whether its replay waits for a carry that must be asked for, while it may be. */
+static bool lacks_carry(const struct trainer *t, const json_t *entry, const json_t *contribution)
 {
     const char *cid = value_text(contribution, "cid");
+    if (!json_is_null(json_object_get(t->replays, cid)) || t->now < value_integer(t->waits, cid) + 2 * t->rules->view_ms ||
+        is_open(t, contribution, true) || t->round > value_integer(entry, "round") + t->rules->challenge_rounds)
+        return false;
+    json_t *context = context_of(t, value_integer(entry, "round"), value_text(contribution, "did"));
+    bool carries = json_object_get(context, "carry");
+    json_decref(context);
+    return carries;
+}
+
+static void challenge(struct trainer *t, const json_t *entry, const json_t *contribution, int64_t index)
+{
+    char cid[CID_TEXT + 4];
+    snprintf(cid, sizeof cid, "%s%s", value_text(contribution, "cid"), index ? "" : "/0");
     if (!json_object_get(t->challenges, cid)) {
         json_t *envelope = sign(t, "challenge",
                                 json_pack("{sOsOsI}", "round", json_object_get(entry, "round"), "contribution",
@@ -163,7 +237,7 @@ void trainer_rule_audit(struct trainer *t)
 {
     json_t *entry, *one;
     size_t i, k;
-    bool speaks = false, named = false;
+    bool speaks = false, demands = false, named = false;
     if (t->phase >= DONE || !t->previous || (!t->audit.share && !t->audit.did[0]))
         return;
     if (t->audit.did[0] && fold_is_removed(json_object_get(t->previous, "convicted"), t->audit.did, t->audit.round))
@@ -184,9 +258,13 @@ void trainer_rule_audit(struct trainer *t)
             named = true;
             if (!index) {
                 replay(t, entry, one);
+            } else if (lacks_carry(t, entry, one)) {
+                demands = demands || trainer_due(t, &t->demanded_at);
+                if (demands)
+                    challenge(t, entry, one, 0);
             } else if (json_is_integer(index) && json_integer_value(index) < 0 && t->audit.did[0]) {
                 tell(t, "equal", -1);
-            } else if (json_is_integer(index) && json_integer_value(index) >= 0 && !is_open(t, one)) {
+            } else if (json_is_integer(index) && json_integer_value(index) >= 0 && !is_open(t, one, false)) {
                 speaks = speaks || trainer_due(t, &t->challenged_at);
                 if (speaks)
                     challenge(t, entry, one, json_integer_value(index));
@@ -208,7 +286,8 @@ void trainer_rule_pick(struct trainer *t)
     json_array_foreach(json_object_get(t->previous, "disputes"), i, one)
     {
         char key[DISPUTE_KEY];
-        if (!value_is(one, "challenger", t->did) || !json_is_string(json_object_get(one, "trace")))
+        if (!value_is(one, "challenger", t->did) || !json_is_string(json_object_get(one, "trace")) ||
+            !value_integer(one, "index"))
             continue;
         disputes_key(one, key);
         json_t *move = json_object_get(t->moves, key);

@@ -28,25 +28,30 @@ struct trainer {
     json_t *moves; /* contribution/index -> null: being made; CID of a trace or of evidence; envelope of the opening or pick */
     struct trainer_audit audit;
     json_t *replays;    /* cid -> null: being replayed; first wrong leaf, -1: none */
-    json_t *challenges; /* cid -> envelope */
+    json_t *challenges; /* cid, of demands cid/0 -> envelope */
+    json_t *waits;      /* cid -> when its replay was asked for */
     bool told;          /* the verdict that was waited for */
 
     /* the open round */
     json_t *block, *plan, *contribution; /* contribution: signed fields, durable */
     json_t *envelope, *acknowledged;     /* acknowledged: did -> true */
-    char cid[CID_TEXT], plan_hash[HASH_TEXT];
+    json_t *shown,
+        *shown_to; /* the carry of the last round's contribution: NULL: not decided, null: nobody needs it, envelope; did -> true */
+    char cid[CID_TEXT], shown_cid[CID_TEXT], plan_hash[HASH_TEXT];
     struct hash seed;
     bool asked_block, asked_plan, asked_training;
-    int64_t pushed_at, fetched_at, enrolled_at, answered_at, challenged_at, picked_at;
+    int64_t pushed_at, fetched_at, enrolled_at, answered_at, challenged_at, demanded_at, picked_at, shown_at;
 };
 
 void trainer_act(struct trainer *t, enum action_kind kind, json_t *body);
 void trainer_push(struct trainer *t, json_t *envelope, const json_t *but); /* to the panel, less the DIDs in `but` */
 void trainer_halt(struct trainer *t, const char *code, const char *message);
+void trainer_ask_block(struct trainer *t); /* of the open round's seed, once */
 /* Whether `*last` is an interval or more ago; then it is now. */
 bool trainer_due(struct trainer *t, int64_t *last);
 
 void trainer_rule_answer(struct trainer *t);
+void trainer_rule_show(struct trainer *t);
 void trainer_rule_audit(struct trainer *t);
 void trainer_rule_pick(struct trainer *t);
 

@@ -69,7 +69,7 @@ bool dispute_step_new(struct dispute_step *d, struct session *s, const struct di
     struct running *r = &d->running;
 
     *d = (struct dispute_step){ .index = c->index };
-    if (!running_new(r, s, c->context, c->shards, err))
+    if (!running_new(r, s, c->context, c->shards, c->carry, err))
         return false;
     if (!dispute_by_tiles(s, c->index, r->steps))
         return error_set(err, ERROR_UNSUPPORTED, "it is judged by a replay", "a dispute by tiles about leaf %lld",

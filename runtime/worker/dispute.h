@@ -17,7 +17,8 @@
  * is proved by the trainer's own opening; of trained values and optimiser state by leaf i - 1, through the roots of all its tensors (`tensors` is 0
  * where none is needed). What everybody knows is not shown: batch, learning rate, frozen weights, and at step 1 the start.
  *
- * A dispute by tiles is offered for steps of runs on given text. The first leaf, the last one and steps on rollouts are judged by a replay.
+ * A dispute by tiles is offered for steps of runs on given text. The last leaf and steps on rollouts are judged by a replay. Whoever challenges
+ * leaf 0 of a contribution that begins with a carry asks for that carry: its opening's trace is the carry's object (carry.h).
  */
 #ifndef RONDO_WORKER_DISPUTE_H
 #define RONDO_WORKER_DISPUTE_H
@@ -38,6 +39,7 @@ struct dispute_case {
     const json_t *context, *shards; /* borrowed */
     int64_t index;
     const struct step_log *log; /* borrowed */
+    const json_t *carry;        /* as in running.h; borrowed, NULL: none. A judge needs it at step 1 alone */
 };
 
 /* The trainer's opening of the case. */

@@ -3,6 +3,7 @@
 
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
+#include "runtime/worker/carry.h"
 #include "runtime/worker/dispute_internal.h"
 #include "runtime/worker/inner.h"
 
@@ -36,14 +37,33 @@ static const char *judge_challenge(struct session *s, const struct dispute_case 
     return code;
 }
 
+/* Leaf 0 of a contribution that may begin with a carry: whoever challenges it asks for the carry, the opening shows it. "none": the trainer took
+ * none, which its asker could not know. */
+static const char *judge_carry(struct session *s, const json_t *job, const char *move, const json_t *carry, struct error *err)
+{
+    if (!carry || (strcmp(move, "challenge") != 0 && strcmp(move, "opening") != 0))
+        return "none";
+    if (strcmp(move, "challenge") == 0)
+        return "ok";
+
+    json_t *shown = json_pack("{s:O, s:O}", "root", json_object_get(carry, "root"), "object", json_object_get(job, "trace"));
+    const char *code = carry_judge(s, shown, err);
+
+    json_decref(shown);
+    return code;
+}
+
 static const char *judge(struct session *s, const json_t *job, const struct dispute_case *c, const struct job_reporter *to,
                          struct error *err)
 {
+    const json_t *carry = carry_of(c->context, json_object_get(job, "document"));
     const char *move = document_text(job, "move"), *code = NULL;
     const bool by_tiles = dispute_by_tiles(s, c->index, c->log->steps);
     struct buffer trace = { 0 }, evidence = { 0 };
     struct dispute_verdict verdict;
 
+    if (c->index == 0 && json_object_get(c->context, "carry"))
+        return judge_carry(s, job, move, carry, err);
     if (strcmp(move, "challenge") == 0)
         return by_tiles ? judge_challenge(s, c, err) : judge_by_replay(s, job, c->index, to, err);
     if (!by_tiles)
@@ -67,6 +87,9 @@ json_t *job_judge(struct session *s, const json_t *job, const struct job_reporte
                               .shards = json_object_get(job, "shards"),
                               .index = document_integer(job, "index"),
                               .log = &log };
+    if (c.index == 1 && strcmp(document_text(job, "move"), "pick") == 0)
+        c.carry = carry_of(c.context, json_object_get(job, "document"));
+
     const char *code = job_step_log(s, json_object_get(job, "document"), &log, err) ? judge(s, job, &c, to, err) : NULL;
 
     step_log_free(&log);
@@ -77,6 +100,7 @@ json_t *job_move(struct session *s, const json_t *job, const struct job_reporter
 {
     const struct dispute_case c = { .context = json_object_get(job, "context"),
                                     .shards = json_object_get(job, "shards"),
+                                    .carry = carry_of(json_object_get(job, "context"), json_object_get(job, "document")),
                                     .index = document_integer(job, "index") };
     const bool opens = strcmp(document_text(job, "move"), "opening") == 0;
     struct buffer trace = { 0 }, made = { 0 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/doc/documents.h"
+#include "runtime/worker/carry.h"
 #include "runtime/worker/generate.h"
 #include "runtime/worker/inner.h"
 #include "runtime/worker/training.h"
@@ -91,8 +92,9 @@ json_t *job_rollouts(struct session *s, const json_t *job, struct error *err)
     json_t *result = NULL;
 
     if (job_step_log(s, json_object_get(job, "document"), &d.log, err) &&
-        inner_rollouts(s, json_object_get(job, "context"), json_object_get(job, "shards"), document_integer(job, "batches"), show,
-                       &d, err))
+        inner_rollouts(s, json_object_get(job, "context"), json_object_get(job, "shards"),
+                       carry_of(json_object_get(job, "context"), json_object_get(job, "document")),
+                       document_integer(job, "batches"), show, &d, err))
         result = json_pack("{s:O}", "batches", d.batches);
     step_log_free(&d.log);
     json_decref(d.batches);

@@ -1,12 +1,15 @@
 #include "runtime/worker/inner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "native/base/json.h"
 #include "runtime/doc/documents.h"
+#include "runtime/round/plan_codec.h"
 #include "runtime/store/object.h"
+#include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/running.h"
 
@@ -19,6 +22,7 @@ void inner_free(struct inner *inner)
 {
     step_log_free(&inner->log);
     buffer_free(&inner->payload);
+    buffer_free(&inner->carry);
     json_decref(inner->probes);
     *inner = (struct inner){ 0 };
 }
@@ -81,41 +85,71 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
     return true;
 }
 
-static bool encode(struct running *r, struct inner *out, struct error *err)
+/* With feedback the payload says update + decay * rest, and what it leaves of that is the rest (native/codec/feedback.h). */
+static bool feed_back(struct running *r, const struct payload_header *header, const struct inner *out, struct error *err)
+{
+    const uint64_t n = r->s->layout.values;
+    float *said = layout_values(&r->s->layout, err);
+    struct tensor *tensors = folding_tensors(&r->s->layout, said);
+    size_t body;
+    bool ok = said && payload_decode(out->payload.bytes, out->payload.size, header, tensors, r->s->layout.count, &body, err);
+
+    for (uint64_t i = 0; ok && i < n; i++)
+        r->rest[i] = r->values[i] - said[i];
+    free(tensors);
+    free(said);
+    return ok;
+}
+
+/* What goes on to the next round. */
+static bool keep(struct running *r, struct inner *out, struct error *err)
+{
+    const char *inner = document_text(r->plan, "inner");
+
+    out->log.carry_out = root_empty();
+    return !inner || strcmp(inner, "keep") != 0 ||
+           carry_encode(r->s, &r->training.states, r->rest, &out->carry, &out->log.carry_out, err);
+}
+
+static bool encode(struct running *r, const json_t *carry, struct inner *out, struct error *err)
 {
     const char *did = document_text(r->context, "did");
     struct payload_header header;
-    bool ok = folding_header(r->s, r->plan, r->round, did, &header, err);
+    struct plan_codec codec;
+    bool ok = folding_header(r->s, r->plan, r->round, did, &header, err) && plan_codec_read(r->plan, &codec, err);
 
     for (uint64_t i = 0; i < r->s->layout.values; i++)
         r->values[i] = r->start[i] - r->values[i];
+    for (uint64_t i = 0; ok && r->rest && i < r->s->layout.values; i++)
+        r->values[i] = fmaf(codec.feedback, r->rest[i], r->values[i]);
 
     struct tensor *tensors = folding_tensors(&r->s->layout, r->values);
 
     ok = ok && payload_encode(&header, tensors, r->s->layout.count, &out->payload, &out->body, err);
     free(tensors);
+    ok = ok && (!r->rest || feed_back(r, &header, out, err));
     if (!ok)
         return error_at(err, "payload");
     out->log.start = document_hash(r->context, "state");
-    out->log.carry_in = out->log.carry_out = root_empty();
+    out->log.carry_in = carry ? document_hash(carry, "root") : root_empty();
     out->log.body = merkle_of(out->payload.bytes + out->body, out->payload.size - out->body);
-    return true;
+    return keep(r, out, err);
 }
 
-bool inner_run(struct session *s, const json_t *context, const json_t *shards, const struct job_reporter *to, struct inner *out,
-               struct error *err)
+bool inner_run(struct session *s, const json_t *context, const json_t *shards, const json_t *carry, const struct job_reporter *to,
+               struct inner *out, struct error *err)
 {
     struct running r;
     bool ok;
 
     *out = (struct inner){ 0 };
-    ok = running_new(&r, s, context, shards, err) && run_steps(&r, to, out, err) && encode(&r, out, err);
+    ok = running_new(&r, s, context, shards, carry, err) && run_steps(&r, to, out, err) && encode(&r, carry, out, err);
     running_free(&r);
     return ok;
 }
 
-bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, int64_t most, inner_show *show, void *to,
-                    struct error *err)
+bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, const json_t *carry, int64_t most,
+                    inner_show *show, void *to, struct error *err)
 {
     struct running r;
     int64_t shown = 0;
@@ -123,7 +157,7 @@ bool inner_rollouts(struct session *s, const json_t *context, const json_t *shar
 
     if (!s->rollout.samples)
         return error_set(err, ERROR_UNSUPPORTED, "only a run with a reward draws rollouts", "the run trains on given text");
-    ok = running_new(&r, s, context, shards, err);
+    ok = running_new(&r, s, context, shards, carry, err);
     for (int64_t i = 0; ok && more && i < r.steps; i++) {
         ok = running_batch(&r, i, err);
         if (ok && i % s->rollout.updates == 0) {

@@ -15,24 +15,24 @@
 
 struct inner {
     struct step_log log;
-    struct buffer payload;
-    size_t body; /* where the payload's body starts */
+    struct buffer payload, carry; /* carry: empty where nothing is kept */
+    size_t body;                  /* where the payload's body starts */
     json_t *probes;
     uint64_t tokens;
-    struct hash payload_id, log_id; /* once stored */
+    struct hash payload_id, log_id, carry_id; /* once stored */
 };
 
-/* `shards` are the CIDs of the context's shards, in its order. */
-bool inner_run(struct session *s, const json_t *context, const json_t *shards, const struct job_reporter *to, struct inner *out,
-               struct error *err);
+/* `shards` are the CIDs of the context's shards, in its order; `carry` as in running.h. */
+bool inner_run(struct session *s, const json_t *context, const json_t *shards, const json_t *carry, const struct job_reporter *to,
+               struct inner *out, struct error *err);
 void inner_free(struct inner *inner);
 
 /* The first `most` batches of rollouts of that part (0: all), drawn again: `show` sees each before it is trained on, with its prompts, one a row.
  * Nothing is trained after the last. Errors: unsupported (a run on given text), what `show` says. */
 typedef bool inner_show(void *context, int64_t step, const struct batch *b, const struct prompt *const *prompts,
                         struct error *err);
-bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, int64_t most, inner_show *show, void *to,
-                    struct error *err);
+bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, const json_t *carry, int64_t most,
+                    inner_show *show, void *to, struct error *err);
 
 /* The step log that a contribution names, from the store. Errors: missing, those of step_log_decode. Free with step_log_free. */
 bool job_step_log(struct session *s, const json_t *document, struct step_log *log, struct error *err);

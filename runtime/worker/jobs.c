@@ -9,6 +9,8 @@
 #include "runtime/doc/documents.h"
 #include "runtime/round/plan_codec.h"
 #include "runtime/store/object.h"
+#include "runtime/store/state_object.h"
+#include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
 #include "runtime/worker/rollouts.h"
@@ -29,8 +31,8 @@ static bool plan_offered(const json_t *plan, struct error *err)
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (json_object_get(plan, later[i]))
             return error_set(err, ERROR_UNSUPPORTED, "leave it out", "a plan with `%s`", later[i]);
-    if (inner && strcmp(inner, "reset") != 0)
-        return error_set(err, ERROR_UNSUPPORTED, "inner = \"reset\" runs", "a plan with inner = \"%s\"", inner);
+    if (inner && strcmp(inner, "reset") != 0 && strcmp(inner, "keep") != 0)
+        return error_set(err, ERROR_UNSUPPORTED, "inner is \"reset\" or \"keep\"", "a plan with inner = \"%s\"", inner);
     if (!plan_codec_read(plan, &codec, err))
         return false;
     if (plan_number(plan, "steps", 0) < 1)
@@ -72,7 +74,9 @@ static bool inner_store(struct session *s, struct inner *inner, struct error *er
 
     step_log_encode(&inner->log, &log);
     ok = object_put(&s->blocks, PAYLOAD_MEDIA, inner->payload.bytes, inner->payload.size, &inner->payload_id, err) &&
-         object_put(&s->blocks, LOG_MEDIA, log.bytes, log.size, &inner->log_id, err);
+         object_put(&s->blocks, LOG_MEDIA, log.bytes, log.size, &inner->log_id, err) &&
+         (inner->carry.size == 0 ||
+          object_put(&s->blocks, STATE_MEDIA, inner->carry.bytes, inner->carry.size, &inner->carry_id, err));
     buffer_free(&log);
     return ok;
 }
@@ -86,7 +90,8 @@ json_t *job_train(struct session *s, const json_t *job, const struct job_reporte
 
     if (!plan_codec_read(plan, &codec, err))
         return NULL;
-    if (inner_run(s, context, json_object_get(job, "shards"), to, &inner, err) && inner_store(s, &inner, err))
+    if (inner_run(s, context, json_object_get(job, "shards"), carry_of(context, NULL), to, &inner, err) &&
+        inner_store(s, &inner, err))
         result =
             json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:o, s:O, s:o}", "start",
                       document_json_hash(inner.log.start), "end", document_json_hash(inner.log.leaves[inner.log.steps - 1].state),
@@ -95,6 +100,8 @@ json_t *job_train(struct session *s, const json_t *job, const struct job_reporte
                       (json_int_t)inner.payload.size, "codec", plan_codec_document(&codec), "tokens", (json_int_t)inner.tokens,
                       "steps", (json_int_t)inner.log.steps, "loss", document_json_float(step_log_loss(&inner.log)), "probes",
                       inner.probes, "step_log", document_json_cid(inner.log_id));
+    if (result && inner.carry.size)
+        json_object_set_new(result, "carry", document_json_cid(inner.carry_id));
     inner_free(&inner);
     return result;
 }
@@ -135,7 +142,8 @@ json_t *job_replay(struct session *s, const json_t *job, const struct job_report
     struct inner inner = { 0 };
     json_t *result = NULL;
 
-    if (job_step_log(s, document, &theirs, err) && inner_run(s, context, json_object_get(job, "shards"), to, &inner, err)) {
+    if (job_step_log(s, document, &theirs, err) &&
+        inner_run(s, context, json_object_get(job, "shards"), carry_of(context, document), to, &inner, err)) {
         int64_t index = step_log_difference(&theirs, &inner.log);
 
         result = json_pack("{s:I, s:I, s:o, s:b}", "index", (json_int_t)index, "steps", (json_int_t)inner.log.steps, "where",

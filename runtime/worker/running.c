@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "runtime/doc/documents.h"
+#include "runtime/round/plan_codec.h"
+#include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
 
@@ -15,6 +17,7 @@ void running_free(struct running *r)
     rollouts_free(&r->rollouts);
     free(r->start);
     free(r->values);
+    free(r->rest);
     free(r->rates);
 }
 
@@ -78,7 +81,19 @@ static bool load_rates(struct running *r, struct error *err)
     return ok || error_at(err, "schedule");
 }
 
-bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err)
+static bool load_carry(struct running *r, const json_t *carry, struct error *err)
+{
+    struct plan_codec codec;
+
+    if (!plan_codec_read(r->plan, &codec, err))
+        return false;
+    if (codec.feedback > 0 && !(r->rest = layout_values(&r->s->layout, err)))
+        return false;
+    return !carry || carry_read(r->s, carry, &r->training.states, r->rest, err);
+}
+
+bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,
+                 struct error *err)
 {
     struct hash seed = document_hash(context, "seed");
 
@@ -88,7 +103,7 @@ bool running_new(struct running *r, struct session *s, const json_t *context, co
     if (r->steps < 1 || r->steps > STEP_LOG_STEPS)
         return error_set(err, ERROR_RANGE, NULL, "a plan of %lld steps", (long long)r->steps);
     if (!load_data(r, shards, seed, err) || !load_state(r, err) || !load_rates(r, err) ||
-        !training_new(&r->training, s, r->values, plan_number(r->plan, "clip", 0), err))
+        !training_new(&r->training, s, r->values, plan_number(r->plan, "clip", 0), err) || !load_carry(r, carry, err))
         return false;
     memcpy(r->training.random.seed, seed.bytes, sizeof r->training.random.seed);
     r->training.random.round = (uint64_t)r->round;

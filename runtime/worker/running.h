@@ -14,6 +14,7 @@ struct running {
     const json_t *context, *plan; /* borrowed */
     int64_t round, steps;
     float *start, *values;
+    float *rest;              /* with feedback: what the payloads so far have left out; else NULL */
     double *rates;            /* one a step */
     struct sampler sampler;   /* of a run on given text */
     struct rollouts rollouts; /* else */
@@ -21,8 +22,9 @@ struct running {
     struct training training;
 };
 
-/* At the round's start state. Free with running_free, also after a failure. */
-bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err);
+/* At the round's start state, with what `carry` (carry.h; NULL: nothing) brings from an earlier one. Free with running_free, also after a failure. */
+bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,
+                 struct error *err);
 void running_free(struct running *r);
 
 /* The batch of step `step` (from 0) into r->batch; each step's in turn. */

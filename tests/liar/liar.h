@@ -11,6 +11,7 @@
  *               rewards     every other completion gets the full reward; the rest is honest work on that
  *               tokens      completions are drawn by other seeds than the run's; likewise
  *               tile        one element of one value inside of step 2 is moved; all that is said of it afterwards is consistent with that
+ *               first       the same inside of step 1 of round 2, which reads what the trainer kept of round 1
  *               silent      trains and says nothing
  *     syncer    vote        votes for a record that nobody proposed
  *               propose     proposes a second record to some

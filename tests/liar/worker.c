@@ -32,7 +32,7 @@ static void move(void *context, uint32_t node, const void *bytes, size_t size)
 
 static bool moves(const struct training *t)
 {
-    return liar_tells("tile") && t->random.step == 1;
+    return (liar_tells("tile") && t->random.step == 1) || (liar_tells("first") && t->random.step == 0 && t->random.round == 2);
 }
 
 bool __wrap_training_step_seen(struct training *t, const struct batch *batch, double lr, double progress, graph_trace see,

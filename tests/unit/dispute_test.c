@@ -19,7 +19,7 @@ enum { LEAF = 2 };
 
 static struct dispute_case about(const struct step_log *log, int64_t index)
 {
-    return (struct dispute_case){ context, f.shards, index, log };
+    return (struct dispute_case){ .context = context, .shards = f.shards, .index = index, .log = log };
 }
 
 static float *a_frozen_weight(struct session *s)
@@ -73,11 +73,13 @@ static int start(void **state)
     (void)state;
     fixture_new(&f, &(struct fixture_options){ 0 });
     context = fixture_context(&f, 1, 'a');
-    FIXTURE_OK(inner_run(f.session, context, f.shards, NULL, &inner, &err), &err);
+    FIXTURE_OK(inner_run(f.session, context, f.shards, NULL, NULL, &inner, &err), &err);
     honest = inner.log;
     inner.log.leaves = NULL;
     inner_free(&inner);
-    FIXTURE_OK(dispute_open(f.session, &(struct dispute_case){ context, f.shards, c.index, NULL }, NULL, &right, &err), &err);
+    FIXTURE_OK(dispute_open(f.session, &(struct dispute_case){ .context = context, .shards = f.shards, .index = c.index }, NULL,
+                            &right, &err),
+               &err);
     lie();
     return 0;
 }
