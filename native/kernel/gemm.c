@@ -96,6 +96,8 @@ void gemm_reference(const struct gemm *gemm)
     }
 }
 
+enum { ROWS_TO_CUT = 192 }; /* rows that are worth cutting before columns */
+
 struct job {
     const struct gemm *chain;
     size_t count;
@@ -165,20 +167,29 @@ static bool is_small(const struct job *job)
     return batches * gemm->m * gemm->n * gemm->k < (size_t)1 << 20 && batches * gemm->n * gemm->k < (size_t)1 << 16;
 }
 
+/* Whether A has to be gathered for each rectangle: columns of A lie apart, rows beside each other. */
+static bool is_gathered(const struct job *job)
+{
+    for (size_t i = 0; i < job->count; i++)
+        if (job->chain[i].a_row == 1 && job->chain[i].a_col != 1)
+            return true;
+    return false;
+}
+
 /* Columns of a rectangle: so few that all of K is packed at once when it is short, and C is met once; many where A has to be packed, too. */
 static size_t columns_at_once(const struct job *job)
 {
     size_t k = 0;
 
-    for (size_t i = 0; i < job->count; i++) {
+    if (is_gathered(job))
+        return GEMM_RECTANGLE;
+    for (size_t i = 0; i < job->count; i++)
         k += job->chain[i].k;
-        if (job->chain[i].a_row == 1 && job->chain[i].a_col != 1)
-            return GEMM_RECTANGLE;
-    }
     return k <= GEMM_ROOM / 208 ? 192 : 240;
 }
 
-/* Enough rectangles to share out, each as large as that leaves: columns are cut first, since rows share a packed B. */
+/* Enough rectangles to share out, each as large as that leaves: columns are cut first, since rows share a packed B; rows first where A is
+ * gathered and has enough of them, since columns share what is gathered. */
 static void divide(struct job *job, unsigned threads)
 {
     const struct gemm *gemm = job->chain;
@@ -191,7 +202,7 @@ static void divide(struct job *job, unsigned threads)
     job->row_cuts = 1;
     if (is_small(job))
         return;
-    if (batches * job->column_cuts < wanted) {
+    if (batches * job->column_cuts < wanted && !(is_gathered(job) && gemm->m >= ROWS_TO_CUT)) {
         size_t more = (wanted + batches - 1) / batches;
 
         job->column_cuts = more < column_units / 2 ? more : column_units >= 4 ? column_units / 2 : job->column_cuts;

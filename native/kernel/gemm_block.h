@@ -81,60 +81,86 @@ static void piece_packed(struct group *g, struct piece *piece, const struct gemm
     }
 }
 
-/* The rows of A as the tile reads them: where they are, or, when they lie along memory, `height` beside each other. */
-GEMM_INLINE const float *rows_of(const struct group *g, const struct piece *piece, size_t row, size_t height, float *room,
-                                 ptrdiff_t *a_row, ptrdiff_t *a_col)
+/* Whether rows of A lie along memory and are worth packing: `height` beside each other, as the tile reads them. */
+GEMM_INLINE bool is_gathered(const struct group *g, const struct piece *piece)
 {
-    const struct gemm *gemm = piece->gemm;
-    const float *a = piece->a + (ptrdiff_t)row * gemm->a_row;
+    return piece->gemm->a_row == 1 && g->panels > 1;
+}
 
-    *a_row = gemm->a_row;
-    *a_col = gemm->a_col;
-    if (gemm->a_row != 1 || g->panels < 2)
-        return a;
-    if (height == GEMM_ROWS) {
-        for (size_t k = 0; k < piece->k; k++)
-            memcpy(room + k * GEMM_ROWS, a + (ptrdiff_t)k * gemm->a_col, GEMM_ROWS * sizeof *room);
-    } else {
-        for (size_t k = 0; k < piece->k; k++)
-            for (size_t r = 0; r < height; r++)
-                room[k * GEMM_ROWS + r] = a[(ptrdiff_t)k * gemm->a_col + (ptrdiff_t)r];
+/* Rows `row` .. `row + height` of a piece, and the `next` after them: two panels share each line of memory that they are gathered from. The
+ * lines after these are fetched meanwhile: they lie too far apart for the processor to guess them. */
+GEMM_INLINE void rows_gathered(const struct piece *piece, size_t row, size_t height, size_t next, float *first, float *second)
+{
+    const float *a = piece->a + row;
+    const ptrdiff_t step = piece->gemm->a_col;
+
+    if (height == GEMM_ROWS && next == GEMM_ROWS) {
+        for (size_t k = 0; k < piece->k; k++) {
+            memcpy(first + k * GEMM_ROWS, a + (ptrdiff_t)k * step, GEMM_ROWS * sizeof *first);
+            memcpy(second + k * GEMM_ROWS, a + (ptrdiff_t)k * step + GEMM_ROWS, GEMM_ROWS * sizeof *second);
+            __builtin_prefetch(a + (ptrdiff_t)k * step + (ptrdiff_t)2 * GEMM_ROWS, 0, 2);
+        }
+        return;
     }
-    *a_col = GEMM_ROWS;
-    return room;
+    for (size_t k = 0; k < piece->k; k++) {
+        for (size_t r = 0; r < height; r++)
+            first[k * GEMM_ROWS + r] = a[(ptrdiff_t)k * step + (ptrdiff_t)r];
+        for (size_t r = 0; r < next; r++)
+            second[k * GEMM_ROWS + r] = a[(ptrdiff_t)k * step + (ptrdiff_t)(height + r)];
+    }
+}
+
+/* One row panel of A against the packed panels of B. */
+static void row_panel_run(const struct group *g, size_t row, size_t height, float *room)
+{
+    const struct gemm_rectangle *at = g->at;
+    const float *a[PIECES];
+    ptrdiff_t a_row[PIECES], a_col[PIECES];
+
+    for (size_t i = 0; i < g->count; i++) {
+        const struct piece *piece = &g->piece[i];
+        const bool gathered = is_gathered(g, piece);
+
+        a[i] = gathered ? room : piece->a + (ptrdiff_t)row * piece->gemm->a_row;
+        a_row[i] = piece->gemm->a_row;
+        a_col[i] = gathered ? GEMM_ROWS : piece->gemm->a_col;
+        room += piece->k * GEMM_ROWS;
+    }
+    for (size_t p = 0; p < g->panels; p++) {
+        size_t first = panel_first(g, p), width = panel_first(g, p + 1) - first;
+        ptrdiff_t to = (ptrdiff_t)row * at->c_row + (ptrdiff_t)first;
+        struct gemm_end end = { .c = at->c + to, .row = at->c_row };
+
+        end.columns = at->columns - first < width ? at->columns - first : width;
+        for (size_t i = 0; i < g->count; i++) {
+            const struct piece *piece = &g->piece[i];
+
+            end.start = piece->start ? piece->start + to : NULL;
+            end.form = piece->gemm->form;
+            end.scale = piece->gemm->scale;
+            gemm_tiles[width / VW - 1][height - 1](piece->k, a[i], a_row[i], a_col[i], piece->source[p], piece->step[p], &end);
+        }
+    }
 }
 
 static void group_run(struct group *g)
 {
-    const struct gemm_rectangle *at = g->at;
-    size_t row_panels = (at->rows + GEMM_ROWS - 1) / GEMM_ROWS;
+    const size_t rows = g->at->rows, panels = (rows + GEMM_ROWS - 1) / GEMM_ROWS;
+    float *const second = g->a_pack + (size_t)GEMM_ROWS * GEMM_GROUP;
 
-    for (size_t r = 0; r < row_panels; r++) {
-        size_t row = gemm_cut(at->rows, row_panels, r), height = gemm_cut(at->rows, row_panels, r + 1) - row;
-        const float *a[PIECES];
-        ptrdiff_t a_row[PIECES], a_col[PIECES];
-        float *room = g->a_pack;
+    for (size_t r = 0; r < panels; r += 2) {
+        const size_t row = gemm_cut(rows, panels, r), middle = gemm_cut(rows, panels, r + 1),
+                     end = r + 1 < panels ? gemm_cut(rows, panels, r + 2) : middle;
+        size_t at = 0;
 
         for (size_t i = 0; i < g->count; i++) {
-            a[i] = rows_of(g, &g->piece[i], row, height, room, &a_row[i], &a_col[i]);
-            room += g->piece[i].k * GEMM_ROWS;
+            if (is_gathered(g, &g->piece[i]))
+                rows_gathered(&g->piece[i], row, middle - row, end - middle, g->a_pack + at, second + at);
+            at += g->piece[i].k * GEMM_ROWS;
         }
-        for (size_t p = 0; p < g->panels; p++) {
-            size_t first = panel_first(g, p), width = panel_first(g, p + 1) - first;
-            ptrdiff_t to = (ptrdiff_t)row * at->c_row + (ptrdiff_t)first;
-            struct gemm_end end = { .c = at->c + to, .row = at->c_row };
-
-            end.columns = at->columns - first < width ? at->columns - first : width;
-            for (size_t i = 0; i < g->count; i++) {
-                const struct piece *piece = &g->piece[i];
-
-                end.start = piece->start ? piece->start + to : NULL;
-                end.form = piece->gemm->form;
-                end.scale = piece->gemm->scale;
-                gemm_tiles[width / VW - 1][height - 1](piece->k, a[i], a_row[i], a_col[i], piece->source[p], piece->step[p],
-                                                       &end);
-            }
-        }
+        row_panel_run(g, row, middle - row, g->a_pack);
+        if (end > middle)
+            row_panel_run(g, middle, end - middle, second);
     }
     g->count = g->k = 0;
 }
@@ -207,7 +233,7 @@ void GEMM_BLOCK(const struct gemm_rectangle *at, float *pack)
         return;
     }
     struct group g = {
-        .at = at, .vectors = (at->columns + VW - 1) / VW, .a_pack = pack + GEMM_ROOM, .stored = pack + GEMM_ROOM + 8 * GEMM_GROUP
+        .at = at, .vectors = (at->columns + VW - 1) / VW, .a_pack = pack + GEMM_ROOM, .stored = pack + GEMM_ROOM + GEMM_A_ROOM
     };
 
     g.panels = (g.vectors + GEMM_WIDE - 1) / GEMM_WIDE;

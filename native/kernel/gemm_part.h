@@ -6,9 +6,9 @@
 
 #include "native/kernel/gemm.h"
 
-#define GEMM_RECTANGLE 480                                   /* most columns of a rectangle */
-#define GEMM_ROOM      ((size_t)288 * (GEMM_RECTANGLE + 16)) /* floats of B packed at once: 558 KiB */
-#define GEMM_GROUP     1024                                  /* most of K packed at once, where columns are few */
+#define GEMM_RECTANGLE 480                 /* most columns of a rectangle */
+#define GEMM_ROOM      ((size_t)288 * 512) /* floats of B packed at once: 576 KiB */
+#define GEMM_GROUP     1024                /* most of K packed at once, where columns are few */
 
 /* One product of the chain; pointers stand at the rectangle's first row and column. */
 struct gemm_part {
@@ -26,8 +26,10 @@ struct gemm_rectangle {
     struct gemm_part part[GEMM_CHAIN];
 };
 
-/* Floats of `pack`, aligned to 64: panels of B, one row panel of A, and values read from storage. */
-#define GEMM_PACK (GEMM_ROOM + (size_t)8 * GEMM_GROUP + (size_t)GEMM_CHUNK * 48)
+#define GEMM_A_ROOM ((size_t)16 * GEMM_GROUP) /* floats of A packed at once: two row panels */
+
+/* Floats of `pack`, aligned to 64: panels of B, row panels of A, and values read from storage. */
+#define GEMM_PACK (GEMM_ROOM + GEMM_A_ROOM + (size_t)GEMM_CHUNK * 48)
 
 void gemm_block_scalar(const struct gemm_rectangle *at, float *pack);
 void gemm_block_avx2(const struct gemm_rectangle *at, float *pack);
