@@ -104,3 +104,10 @@ bool memory_size_read(const char *text, uint64_t *bytes)
     *bytes = n << shift;
     return *at == 0 && *bytes >> shift == n && *bytes <= UINT64_C(1) << 63;
 }
+
+uint64_t memory_allowance(unsigned workers)
+{
+    const char *text = getenv("RONDO_MEMORY");
+    uint64_t bytes;
+    return text && memory_size_read(text, &bytes) ? bytes : memory_limit() / 4 * 3 / workers;
+}

@@ -22,4 +22,8 @@ uint64_t memory_limit(void);
  * than 2^63. */
 bool memory_size_read(const char *text, uint64_t *bytes);
 
+/* Bytes that each of so many workers on this machine may take: what the operator gave for one (RONDO_MEMORY), else its part of three
+ * quarters of what this process may have. */
+uint64_t memory_allowance(unsigned workers);
+
 #endif

@@ -1,5 +1,6 @@
 #include "runtime/role/local.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "native/base/memory_limit.h"
 #include "runtime/role/held_out.h"
 #include "runtime/role/local_internal.h"
 #include "runtime/role/quote.h"
@@ -213,6 +215,8 @@ static unsigned worker_threads(const struct local *l)
 
 static void start_members(struct local *l, const char *peer)
 {
+    /* all of them compute: trainers, and syncers who decide rounds and repeat steps */
+    const uint64_t memory = memory_allowance((unsigned)(l->trainers + l->syncers));
     char name[32];
 
     for (int64_t i = 1; i <= l->syncers; i++) {
@@ -221,6 +225,7 @@ static void start_members(struct local *l, const char *peer)
 
         argument(p, "--peer=%s", peer);
         argument(p, "--threads=1");
+        argument(p, "--memory=%" PRIu64, memory);
         process_start(p);
     }
     for (int64_t i = 1; i <= l->trainers; i++) {
@@ -229,6 +234,7 @@ static void start_members(struct local *l, const char *peer)
 
         argument(p, "--peer=%s", peer);
         argument(p, "--threads=%u", worker_threads(l));
+        argument(p, "--memory=%" PRIu64, memory);
         process_start(p);
     }
     l->began = uv_now(&l->loop);

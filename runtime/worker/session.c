@@ -205,15 +205,6 @@ static bool read_layout(struct session *s, struct error *err)
     return ok;
 }
 
-/* What the operator gave, or three quarters of what there is. */
-static uint64_t memory_given(void)
-{
-    const char *text = getenv("RONDO_MEMORY");
-    uint64_t bytes;
-
-    return text && memory_size_read(text, &bytes) ? bytes : memory_limit() / 4 * 3;
-}
-
 struct session *session_new(json_t *job, const struct block_store *blocks, struct pool *pool, struct error *err)
 {
     struct session *s = calloc(1, sizeof *s);
@@ -225,7 +216,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->blocks = *blocks;
     s->pool = pool;
     s->arenas = SESSION_ARENAS;
-    s->memory = memory_given();
+    s->memory = memory_allowance(1);
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));

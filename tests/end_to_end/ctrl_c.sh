@@ -28,6 +28,9 @@ say "interrupted five times, nothing left"
 local_run "$H" &
 pid=$!
 sleep 3
+pgrep -af -- "--home=$H" | grep -o -- "--memory=[0-9]*" >"$T/memory" || fail "no worker was told how much memory it may take"
+tr -dc '0-9\n' <"$T/memory" | awk -v most="$(awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo)" \
+    '{ sum += $1 } END { exit sum > most }' || fail "workers may take more memory than there is: $(cat "$T/memory")"
 for name in syncer-1 trainer-1 ledger; do
     one=$(pgrep -f -- "--home=$H.*--name=$name" | head -1 || true)
     [ -z "$one" ] || kill -9 "$one"

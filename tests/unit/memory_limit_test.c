@@ -98,6 +98,17 @@ static void sizes_are_numbers_with_a_letter(void **state)
         assert_false(memory_size_read(bad[i], &bytes));
 }
 
+static void workers_of_one_machine_share_what_it_has_unless_one_was_given_its_part(void **state)
+{
+    (void)state;
+    unsetenv("RONDO_MEMORY");
+    assert_int_equal(memory_allowance(1), memory_limit() / 4 * 3);
+    assert_int_equal(memory_allowance(6), memory_limit() / 4 * 3 / 6);
+    assert_int_equal(setenv("RONDO_MEMORY", "500M", 1), 0);
+    assert_int_equal(memory_allowance(6), 500ull << 20);
+    unsetenv("RONDO_MEMORY");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +117,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_container_that_sees_only_its_own_mount_is_limited_by_that, fresh, done),
         cmocka_unit_test_setup_teardown(groups_of_the_first_version_are_read_too, fresh, done),
         cmocka_unit_test(sizes_are_numbers_with_a_letter),
+        cmocka_unit_test(workers_of_one_machine_share_what_it_has_unless_one_was_given_its_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
