@@ -166,6 +166,9 @@ GEMM_INLINE void gemm_panel(size_t rows, size_t wide, size_t k, const float *a, 
     }
 }
 
+/* Rows fetched ahead while packing: they lie too far apart for the processor to guess. Columns it guesses. */
+#define GEMM_AHEAD 16
+
 /* k rows of `columns`, into a panel whose rows are `width` floats (columns beyond `columns` are zero: computed, never stored). */
 GEMM_INLINE void gemm_pack(size_t k, size_t columns, const float *b, ptrdiff_t b_row, ptrdiff_t b_col, float *panel, size_t width)
 {
@@ -177,8 +180,12 @@ GEMM_INLINE void gemm_pack(size_t k, size_t columns, const float *b, ptrdiff_t b
                 panel[r * width + j] = 0.0f;
     if (b_col == 1 && columns == width) {
         for (size_t r = 0; r < k; r++)
-            for (size_t j = 0; j < width; j += VW)
-                vf_store(panel + r * width + j, vf_load(b + (ptrdiff_t)r * b_row + (ptrdiff_t)j));
+            for (size_t j = 0; j < width; j += VW) {
+                const float *from = b + (ptrdiff_t)r * b_row + (ptrdiff_t)j;
+
+                __builtin_prefetch(from + GEMM_AHEAD * b_row);
+                vf_store(panel + r * width + j, vf_load(from));
+            }
         return;
     }
     if (b_row == 1)
