@@ -10,7 +10,16 @@ roots() { tr ',' '\n' <"$1" | sed -n 's/.*"state_root":"\([0-9a-f]*\)".*/\1/p'; 
 local_run() { "$RONDO" local "$T/short.lua" --home "$1" --ledger-seed ctrl-c --json >"$T/out" 2>"$T/err"; }
 left() { pgrep -f -- "--home=$1" || true; }
 
-local_run "$T/good" || fail "$(cat "$T/err")"
+local_run "$T/good" &
+pid=$!
+until pgrep -af -- "--home=$T/good.*--name=trainer-2" | grep -o -- "--memory=[0-9]*" >"$T/memory"; do
+    kill -0 $pid 2>/dev/null || fail "no trainer was told how much memory it may take: $(cat "$T/err")"
+    sleep 0.1
+done
+pgrep -af -- "--home=$T/good" | grep -o -- "--memory=[0-9]*" | tr -dc '0-9\n' >"$T/memory"
+awk -v most="$(awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo)" '{ sum += $1 } END { exit sum > most }' "$T/memory" ||
+    fail "workers may take more memory than there is: $(cat "$T/memory")"
+wait $pid || fail "$(cat "$T/err")"
 good=$(roots "$T/out")
 [ -n "$good" ] || fail "no result: $(cat "$T/out")"
 for pause in 0.5 2 4 6 8; do
@@ -28,9 +37,6 @@ say "interrupted five times, nothing left"
 local_run "$H" &
 pid=$!
 sleep 3
-pgrep -af -- "--home=$H" | grep -o -- "--memory=[0-9]*" >"$T/memory" || fail "no worker was told how much memory it may take"
-tr -dc '0-9\n' <"$T/memory" | awk -v most="$(awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo)" \
-    '{ sum += $1 } END { exit sum > most }' || fail "workers may take more memory than there is: $(cat "$T/memory")"
 for name in syncer-1 trainer-1 ledger; do
     one=$(pgrep -f -- "--home=$H.*--name=$name" | head -1 || true)
     [ -z "$one" ] || kill -9 "$one"
