@@ -262,7 +262,7 @@ static bool same_text(const json_t *a, const json_t *b, const char *name)
 }
 
 /* Votes for exactly what the certificate says, of distinct signers in ascending order. */
-static bool check_votes(const json_t *json, struct error *err)
+static bool check_votes(const json_t *json, struct verified *known, struct error *err)
 {
     static const char *const same[] = { "run", "round", "view", "phase", "record" };
     const json_t *votes = json_object_get(json, "votes");
@@ -272,7 +272,7 @@ static bool check_votes(const json_t *json, struct error *err)
     for (size_t i = 0; ok && i < json_array_size(votes); i++) {
         struct document vote;
 
-        ok = document_read_json(json_array_get(votes, i), &vote, err);
+        ok = document_read_known(json_array_get(votes, i), known, &vote, err);
         if (ok && vote.type != DOCUMENT_VOTE)
             ok = error_set(err, ERROR_TYPE, NULL, "a %s stands among the votes", document_type_name(vote.type));
         for (size_t j = 0; ok && j < sizeof same / sizeof *same; j++)
@@ -311,31 +311,31 @@ static bool check_pair(const struct document *e, const struct document *a, const
     return true;
 }
 
-static bool check_equivocation(const struct document *e, struct error *err)
+static bool check_equivocation(const struct document *e, struct verified *known, struct error *err)
 {
     const json_t *statements = json_object_get(e->json, "statements");
     struct document a = { 0 }, b = { 0 };
-    bool ok = document_read_json(json_array_get(statements, 0), &a, err) &&
-              document_read_json(json_array_get(statements, 1), &b, err) && check_pair(e, &a, &b, err);
+    bool ok = document_read_known(json_array_get(statements, 0), known, &a, err) &&
+              document_read_known(json_array_get(statements, 1), known, &b, err) && check_pair(e, &a, &b, err);
 
     document_free(&a);
     document_free(&b);
     return ok || error_at(err, "statements");
 }
 
-static bool check_content(const struct document *d, struct error *err)
+static bool check_content(const struct document *d, struct verified *known, struct error *err)
 {
     static const char *const nested[] = { "lock", "justification" };
 
     for (size_t i = 0; i < 2; i++) {
         const json_t *inner = json_object_get(d->json, nested[i]);
 
-        if (json_is_object(inner) && !check_votes(inner, err))
+        if (json_is_object(inner) && !check_votes(inner, known, err))
             return error_at(err, "%s", nested[i]);
     }
     if (d->type == DOCUMENT_CERTIFICATE)
-        return check_votes(d->json, err);
-    return d->type != DOCUMENT_EQUIVOCATION || check_equivocation(d, err);
+        return check_votes(d->json, known, err);
+    return d->type != DOCUMENT_EQUIVOCATION || check_equivocation(d, known, err);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------------------------- */
@@ -366,12 +366,16 @@ static bool check_signers(const struct envelope *e, enum document_type type, str
     return true;
 }
 
-static bool read_signed(const json_t *value, struct document *out, struct error *err)
+/* *name and *good: what the memory calls it, and whether it was found good before. */
+static bool read_signed(const json_t *value, struct verified *known, struct document *out, struct hash *name, bool *good,
+                        struct error *err)
 {
     struct envelope e;
 
-    if (!envelope_read_json(value, &e, err))
+    if (!envelope_read_known(value, known, &e, err))
         return false;
+    *name = e.name;
+    *good = e.known;
     if (!document_type_parse(e.type, &out->type) || types[out->type].bare) {
         error_set(err, ERROR_UNKNOWN, "it may come from a newer program", "unknown document type \"%s\"", e.type);
         envelope_free(&e);
@@ -382,13 +386,14 @@ static bool read_signed(const json_t *value, struct document *out, struct error 
     out->has_signer = true;
     out->signer = e.signers[0].did;
 
-    bool ok = schema_check(document_schema(out->type), out->json, err) && check_signers(&e, out->type, err);
+    bool ok = e.known || (schema_check(document_schema(out->type), out->json, err) && check_signers(&e, out->type, err));
 
     envelope_free(&e);
     return ok || error_at(err, "%s", types[out->type].name);
 }
 
-static bool read_bare(const json_t *value, struct document *out, struct error *err)
+static bool read_bare(const json_t *value, struct verified *known, struct document *out, struct hash *name, bool *good,
+                      struct error *err)
 {
     const char *type = json_string_value(json_object_get(value, "type"));
     struct buffer text = { 0 };
@@ -397,7 +402,17 @@ static bool read_bare(const json_t *value, struct document *out, struct error *e
     if (!type || !document_type_parse(type, &out->type) || !types[out->type].bare)
         return error_set(err, ERROR_TYPE, NULL, "neither an envelope, nor a record, nor a certificate");
     out->json = json_incref((json_t *)value);
-    ok = schema_check(document_schema(out->type), value, err) && canonical_write(value, &text, err);
+    if (known && canonical_write(value, &text, NULL)) {
+        struct hasher h;
+
+        verified_name(known, &h);
+        hash_part(&h, text.bytes, text.size);
+        *name = hash_end(&h);
+        *good = verified_has(known, *name);
+    }
+    ok = *good || schema_check(document_schema(out->type), value, err);
+    buffer_clear(&text);
+    ok = ok && canonical_write(value, &text, err);
     if (ok)
         out->id = hash_block(text.bytes, text.size);
     buffer_free(&text);
@@ -405,16 +420,22 @@ static bool read_bare(const json_t *value, struct document *out, struct error *e
 }
 
 /* `bytes` of the result stay empty: the callers know them. */
-static bool read_value(const json_t *value, struct document *out, struct error *err)
+static bool read_value(const json_t *value, struct verified *known, struct document *out, struct error *err)
 {
-    bool is_envelope = json_object_get(value, "payload") != NULL;
+    bool is_envelope = json_object_get(value, "payload") != NULL, good = false;
+    struct hash name = { 0 };
 
     *out = (struct document){ 0 };
-    if (!(is_envelope ? read_signed(value, out, err) : read_bare(value, out, err)))
+    if (!(is_envelope ? read_signed(value, known, out, &name, &good, err) : read_bare(value, known, out, &name, &good, err)))
         goto refused;
     read_common(out);
-    if (check_content(out, err))
+    if (good)
         return true;
+    if (check_content(out, known, err)) {
+        if (known)
+            verified_add(known, name);
+        return true;
+    }
     error_at(err, "%s", types[out->type].name);
 refused:
     document_free(out);
@@ -422,10 +443,10 @@ refused:
 }
 
 /* Bytes from outside: a bare document must be canonical as it lies there, since its bytes give its id. */
-bool document_read(const void *bytes, size_t size, struct document *out, struct error *err)
+bool document_read_bytes(const void *bytes, size_t size, struct verified *known, struct document *out, struct error *err)
 {
     json_t *value = json_read(bytes, size, ENVELOPE_SIZE, err);
-    bool ok = value && read_value(value, out, err);
+    bool ok = value && read_value(value, known, out, err);
 
     if (!value)
         *out = (struct document){ 0 };
@@ -440,9 +461,19 @@ bool document_read(const void *bytes, size_t size, struct document *out, struct 
     return true;
 }
 
+bool document_read(const void *bytes, size_t size, struct document *out, struct error *err)
+{
+    return document_read_bytes(bytes, size, NULL, out, err);
+}
+
 bool document_read_json(const json_t *value, struct document *out, struct error *err)
 {
-    if (!read_value(value, out, err))
+    return document_read_known(value, NULL, out, err);
+}
+
+bool document_read_known(const json_t *value, struct verified *known, struct document *out, struct error *err)
+{
+    if (!read_value(value, known, out, err))
         return false;
 
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);

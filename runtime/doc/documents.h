@@ -62,6 +62,11 @@ bool document_read(const void *bytes, size_t size, struct document *out, struct 
 /* The same for a document that stands inside another JSON text (an envelope in a message, a certificate as a lock). */
 bool document_read_json(const json_t *value, struct document *out, struct error *err);
 
+/* The same; what `known` (verified.h; may be NULL) remembers is neither verified nor checked again, and what is found good is remembered:
+ * also the votes and statements inside. */
+bool document_read_known(const json_t *value, struct verified *known, struct document *out, struct error *err);
+bool document_read_bytes(const void *bytes, size_t size, struct verified *known, struct document *out, struct error *err);
+
 /* As document_read, refusing every other type. */
 bool document_read_as(enum document_type type, const void *bytes, size_t size, struct document *out, struct error *err);
 

@@ -188,6 +188,44 @@ static bool same_signer(const struct envelope_signer *a, const struct envelope_s
            (a->kind == SIGNER_DID ? public_key_equal(&a->did, &b->did) : address_equal(a->account, b->account));
 }
 
+/* What the whole envelope is called in the memory, and whether it stands there. */
+static void look_up(const json_t *list, struct verified *known, struct envelope *out)
+{
+    struct hasher h;
+    const json_t *entry;
+    size_t index;
+
+    verified_name(known, &h);
+    hash_text(&h, out->type);
+    hash_part(&h, out->payload.bytes, out->payload.size);
+    json_array_foreach((json_t *)(uintptr_t)list, index, entry)
+    {
+        const json_t *keyid = json_object_get(entry, "keyid"), *signature = json_object_get(entry, "sig");
+
+        hash_part(&h, json_string_value(keyid), json_string_length(keyid));
+        hash_part(&h, json_string_value(signature), json_string_length(signature));
+        hash_u64(&h, json_object_size(entry));
+    }
+    out->name = hash_end(&h);
+    out->known = verified_has(known, out->name);
+}
+
+static bool take_known(const json_t *list, struct envelope *out)
+{
+    bool ok = true;
+
+    out->signer_count = json_array_size(list);
+    for (size_t i = 0; ok && i < out->signer_count; i++) {
+        const char *keyid = json_string_value(json_object_get(json_array_get(list, i), "keyid"));
+
+        if (did_parse_known(keyid, &out->signers[i].did))
+            out->signers[i].kind = SIGNER_DID;
+        else
+            ok = keyid_parse(keyid, &out->signers[i], NULL);
+    }
+    return ok;
+}
+
 static bool check_signatures(const json_t *list, struct envelope *out, struct error *err)
 {
     struct buffer pae = { 0 };
@@ -226,12 +264,12 @@ static bool read_payload(struct envelope *out, struct error *err)
     return true;
 }
 
-static bool read_parts(const json_t *envelope, struct envelope *out, struct error *err)
+static bool read_parts(const json_t *envelope, struct verified *known, struct envelope *out, struct error *err)
 {
-    const json_t *payload = json_object_get(envelope, "payload");
+    const json_t *payload = json_object_get(envelope, "payload"), *signatures = json_object_get(envelope, "signatures");
     size_t capacity = json_string_length(payload) / 4 * 3;
 
-    if (json_object_size(envelope) != 3 || !json_is_string(payload) || !json_is_array(json_object_get(envelope, "signatures")))
+    if (json_object_size(envelope) != 3 || !json_is_string(payload) || !json_is_array(signatures))
         return error_set(err, ERROR_SYNTAX, NULL, "an envelope holds payload, payloadType and signatures, no more");
     if (!read_type(json_object_get(envelope, "payloadType"), out->type, err))
         return false;
@@ -241,16 +279,23 @@ static bool read_parts(const json_t *envelope, struct envelope *out, struct erro
     if (out->payload.size > CANONICAL_SIZE)
         return error_set(err, ERROR_LIMIT, NULL, "the payload is larger than %d bytes", CANONICAL_SIZE);
     out->id = hash_block(out->payload.bytes, out->payload.size);
-    return check_signatures(json_object_get(envelope, "signatures"), out, err) && read_payload(out, err);
+    if (known)
+        look_up(signatures, known, out);
+    return (out->known ? take_known(signatures, out) : check_signatures(signatures, out, err)) && read_payload(out, err);
+}
+
+bool envelope_read_known(const json_t *envelope, struct verified *known, struct envelope *out, struct error *err)
+{
+    *out = (struct envelope){ 0 };
+    if (read_parts(envelope, known, out, err))
+        return true;
+    envelope_free(out);
+    return false;
 }
 
 bool envelope_read_json(const json_t *envelope, struct envelope *out, struct error *err)
 {
-    *out = (struct envelope){ 0 };
-    if (read_parts(envelope, out, err))
-        return true;
-    envelope_free(out);
-    return false;
+    return envelope_read_known(envelope, NULL, out, err);
 }
 
 bool envelope_read(const void *bytes, size_t size, struct envelope *out, struct error *err)

@@ -18,6 +18,7 @@
 #include "runtime/crypto/account.h"
 #include "runtime/crypto/hash.h"
 #include "runtime/crypto/sign.h"
+#include "runtime/doc/verified.h"
 
 enum { ENVELOPE_SIGNATURES = 4, ENVELOPE_TYPE = 32, ENVELOPE_SIZE = (1 << 20) * 4 / 3 + 4096, KEYID_TEXT = 72 };
 
@@ -35,6 +36,8 @@ struct envelope {
     json_t *json;             /* owned: the payload, parsed                         */
     struct envelope_signer signers[ENVELOPE_SIGNATURES];
     size_t signer_count;
+    struct hash name; /* in the memory of verified documents, where one was given */
+    bool known;       /* it stood there */
 };
 
 void envelope_free(struct envelope *e);
@@ -48,6 +51,8 @@ bool envelope_make(const char *type, const json_t *payload, const struct secret_
 bool envelope_read(const void *bytes, size_t size, struct envelope *out, struct error *err);
 /* The same for an envelope that stands inside another JSON text (a vote in a certificate). */
 bool envelope_read_json(const json_t *envelope, struct envelope *out, struct error *err);
+/* The same; what `known` remembers is not verified again. The caller adds out->name when all else about it is good. */
+bool envelope_read_known(const json_t *envelope, struct verified *known, struct envelope *out, struct error *err);
 
 /* Sets version and signer of a payload: the DID of `identity`, else the address of `account`. */
 void envelope_prepare(json_t *payload, const struct secret_key *identity, const struct account_key *account);

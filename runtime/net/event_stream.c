@@ -44,8 +44,10 @@ static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
 struct event_stream *event_stream_open(struct http_request *request, void (*gone)(void *context), void *context)
 {
     struct http_server *server = request->server;
+    struct public_key key;
 
-    if (server->stream_count >= server->limits.streams) {
+    if (server->stream_count >= server->limits.streams ||
+        (server->stream_count >= (server->limits.streams + 1) / 2 && !http_request_key(request, &key))) {
         http_answer_refusal(request, 503, ERROR_LIMIT, "try again later, or ask another node",
                             "%u event streams are open already", server->stream_count);
         return NULL;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "native/base/json.h"
+#include "runtime/net/request_key.h"
 
 #define PROBLEM_LIMIT 65536
 
@@ -39,6 +40,7 @@ struct http_client {
     uv_timer_t timer;
     bool plain, closing, inside, timer_closed;
     unsigned watches; /* not yet closed */
+    const struct secret_key *identity;
     struct http_transfer *transfers;
 };
 
@@ -173,7 +175,18 @@ static void transfer_free(struct http_transfer *t)
     free(t);
 }
 
-static struct http_transfer *transfer_new(const struct http_call *call, bool plain, struct error *err)
+static void set_identity(struct http_transfer *t, const struct http_call *call, const struct secret_key *identity)
+{
+    char value[REQUEST_KEY_TEXT], line[REQUEST_KEY_TEXT + 16];
+
+    if (!request_key_make(identity, call->method, call->url, call->body, call->size, value))
+        return; /* the library refuses such an address itself */
+    snprintf(line, sizeof line, "Authorization: %s", value);
+    header_add(t, line);
+}
+
+static struct http_transfer *transfer_new(const struct http_call *call, bool plain, const struct secret_key *identity,
+                                          struct error *err)
 {
     if (!url_admit(call->url, plain, err))
         return NULL;
@@ -188,6 +201,8 @@ static struct http_transfer *transfer_new(const struct http_call *call, bool pla
         return NULL;
     }
     t->limit = call->limit ? call->limit : HTTP_ANSWER_LIMIT;
+    if (call->identity || identity)
+        set_identity(t, call, call->identity ? call->identity : identity);
     set_options(t, call);
     return t;
 }
@@ -252,7 +267,7 @@ bool http_fetch(const struct http_call *call, bool plain, struct http_answer *an
     struct http_transfer *t;
 
     *answer = (struct http_answer){ 0 };
-    t = transfer_new(call, plain, &answer->error);
+    t = transfer_new(call, plain, NULL, &answer->error);
     if (t) {
         transfer_finish(t, curl_easy_perform(t->easy));
         *answer = t->answer;
@@ -399,6 +414,7 @@ struct http_client *http_client_new(uv_loop_t *loop, const struct http_client_op
     }
     client->loop = loop;
     client->plain = options && options->plain;
+    client->identity = options ? options->identity : NULL;
     curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_want_socket);
     curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
     curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_want_timer);
@@ -436,7 +452,7 @@ void http_client_free(struct http_client *client)
 struct http_transfer *http_client_send(struct http_client *client, const struct http_call *call,
                                        void (*done)(void *context, struct http_answer *answer), void *context, struct error *err)
 {
-    struct http_transfer *t = transfer_new(call, client->plain, err);
+    struct http_transfer *t = transfer_new(call, client->plain, client->identity, err);
 
     if (!t)
         return NULL;

@@ -16,6 +16,7 @@
 
 #include "native/base/buffer.h"
 #include "native/base/error.h"
+#include "runtime/crypto/sign.h"
 
 struct http_client;
 struct http_transfer;
@@ -29,6 +30,7 @@ struct http_call {
     size_t limit;        /* of the answer's body, bytes; 0: HTTP_ANSWER_LIMIT */
     unsigned connect_ms; /* 0: 5,000 */
     unsigned total_ms;   /* 0: 30,000 */
+    const struct secret_key *identity; /* whose request it is (request_key.h); NULL: the client's, or nobody's. Borrowed for the call */
 };
 
 #define HTTP_ANSWER_LIMIT (2u << 20)
@@ -48,6 +50,7 @@ struct http_client_options {
     bool plain;                    /* plain HTTP to addresses other than loopback */
     unsigned connections;          /* in all, 0: 64 */
     unsigned connections_per_host; /* 0: 8; more calls wait their turn */
+    const struct secret_key *identity; /* of every call; borrowed for the client's life; NULL: none */
 };
 
 /* `options` may be NULL. NULL with `err` (memory). */

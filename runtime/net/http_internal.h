@@ -10,6 +10,8 @@
 #include <microhttpd.h>
 
 #include "runtime/net/http_server.h"
+#include "runtime/net/request_key.h"
+#include "runtime/net/sender.h"
 
 #define HTTP_PARAMETERS     4
 #define HTTP_ANSWER_HEADERS 4
@@ -21,7 +23,10 @@ struct http_connection {
     struct http_request *request; /* NULL between requests */
     uint64_t since;               /* loop time: connected, last answer sent, or headers complete */
     int socket;
-    bool cut; /* shut down by us, not yet closed by the library */
+    bool cut;    /* shut down by us, not yet closed by the library */
+    bool served; /* a request of it was answered */
+    bool proven; /* one proved a key that the server knows: `key` */
+    struct public_key key;
     char address[HTTP_ADDRESS];
 };
 
@@ -43,19 +48,12 @@ struct http_request {
     } headers[HTTP_ANSWER_HEADERS];
     unsigned header_count;
     bool suspended, deferred;
+    bool key_asked; /* whether it proves a key has been looked at */
     unsigned limit_ms;
     void (*gone)(void *context);
     void *gone_context;
     struct event_stream *stream;
 };
-
-struct rate_bucket {
-    uint8_t key[16];
-    uint64_t at;     /* loop time of the last refill */
-    uint64_t tokens; /* thousandths of a request */
-};
-
-#define HTTP_BUCKETS 1024
 
 struct http_server {
     struct http_counts counts;
@@ -74,7 +72,9 @@ struct http_server {
     char url[96];
     bool closing;
     bool resumed; /* a connection was resumed: the library must run again */
-    struct rate_bucket buckets[HTTP_BUCKETS];
+    struct sender_table *senders; /* owned */
+    bool (*knows)(const struct public_key *key, void *context);
+    char origin[288]; /* of the endpoint that others reach it by; empty: none but url */
 };
 
 /* http_request.c */
@@ -87,8 +87,12 @@ void http_request_handle(struct http_request *request);
 enum MHD_Result http_request_queue(struct http_request *request); /* hands the stored response to the library */
 void http_answer_response(struct http_request *request, int status, const char *type, struct MHD_Response *response);
 
-/* http_server.c */
+/* http_connection.c */
+void http_connection_notify(void *context, struct MHD_Connection *handle, void **slot, enum MHD_ConnectionNotificationCode code);
+void http_connection_sweep(struct http_connection *connection, uint64_t now); /* our own deadlines */
 void http_connection_cut(struct http_connection *connection); /* shuts the socket down; the library then ends the request */
+
+/* http_server.c */
 void http_connection_resume(struct http_server *server, struct MHD_Connection *handle);
 
 /* event_stream.c */

@@ -47,6 +47,7 @@ void http_request_free(struct http_request *r)
     free(r->path);
     free(r->segments);
     connection->request = NULL;
+    connection->served = true;
     connection->since = uv_now(r->server->loop);
     free(r);
 }
@@ -104,40 +105,75 @@ static const struct http_route *route_find(struct http_request *r, bool *known)
 
 /* ---- limits ---- */
 
-static void rate_key(const char *address, uint8_t key[16])
+enum { BANNED_PER_SECOND = 20, BANNED_BURST = 40 };
+
+/* A proof made for another body than the one that came is none; of a body still on its way only the last look tells. */
+static bool key_fits_body(const struct http_request *r, const struct request_key *key)
 {
-    memset(key, 0, 16);
-    if (inet_pton(AF_INET6, address, key) == 1)
-        memset(key + 8, 0, 8); /* one customer has a /64 */
-    else
-        inet_pton(AF_INET, address, key);
+    if (!key->has_body)
+        return r->body.size == 0;
+    return r->body.size < r->expected || r->body.size == 0 || hash_equal(hash_block(r->body.bytes, r->body.size), key->body);
 }
 
-/* Direct-mapped: two addresses that share a slot reset each other, which is in their favour and costs no memory. */
-static bool rate_allows(struct http_server *server, const char *address)
+bool http_request_key(struct http_request *r, struct public_key *key)
 {
-    uint64_t now = uv_now(server->loop), full = (uint64_t)server->limits.burst * 1000;
-    uint8_t key[16];
-    uint32_t hash = 2166136261u;
+    const struct http_server *server = r->server;
+    struct http_connection *c = r->connection;
+    const char *value = server->knows && !r->key_asked ? http_request_header(r, "Authorization") : NULL;
+    struct request_key claim;
 
-    rate_key(address, key);
-    for (int i = 0; i < 16; i++)
-        hash = (hash ^ key[i]) * 16777619u;
+    if (!r->key_asked) {
+        int64_t now = request_key_now();
 
-    struct rate_bucket *bucket = &server->buckets[(hash ^ hash >> 16) % HTTP_BUCKETS];
-
-    if (memcmp(bucket->key, key, 16) != 0 || bucket->at == 0) {
-        memcpy(bucket->key, key, 16);
-        bucket->tokens = full;
-    } else {
-        bucket->tokens += (now - bucket->at) * server->limits.requests_per_second;
-        bucket->tokens = bucket->tokens < full ? bucket->tokens : full;
+        r->key_asked = true;
+        c->proven = value && request_key_parse(value, &claim) && server->knows(&claim.key, server->context) &&
+                    (request_key_verify(value, r->method, server->url, r->path, now) ||
+                     (server->origin[0] && request_key_verify(value, r->method, server->origin, r->path, now)));
+        if (c->proven)
+            c->key = claim.key;
     }
-    bucket->at = now ? now : 1;
-    if (bucket->tokens < 1000)
-        return false;
-    bucket->tokens -= 1000;
-    return true;
+    *key = c->key;
+    return c->proven;
+}
+
+/* Whom a refusal costs: the key only when it signed this very body, so that nobody is framed with the header of another. */
+static struct sender *sender_to_blame(struct http_request *r)
+{
+    const char *value = http_request_header(r, "Authorization");
+    uint64_t now = uv_now(r->server->loop);
+    struct request_key claim;
+    struct public_key key;
+
+    if (value && http_request_key(r, &key) && request_key_parse(value, &claim) && key_fits_body(r, &claim))
+        return sender_of_key(r->server->senders, &key, now);
+    return sender_of_address(r->server->senders, r->connection->address, now);
+}
+
+/* Answers and returns false when this sender has asked too much, or is banned: then it may read a little, and send nothing. Only then is it
+ * worth knowing whether the request proves a key. */
+static bool sender_admit(struct http_request *r)
+{
+    const struct http_limits *limits = &r->server->limits;
+    uint64_t now = uv_now(r->server->loop);
+    struct sender *s = sender_of_address(r->server->senders, r->connection->address, now);
+    bool banned = sender_banned(s, now), sends = strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0;
+    struct public_key key;
+
+    if (!(banned && sends) && sender_allows(s, banned ? BANNED_PER_SECOND : limits->requests_per_second,
+                                            banned ? BANNED_BURST : limits->burst, now))
+        return true;
+    if (http_request_key(r, &key)) {
+        s = sender_of_key(r->server->senders, &key, now);
+        banned = sender_banned(s, now);
+        if (!banned && sender_allows(s, limits->requests_per_second, limits->burst, now))
+            return true;
+    }
+    if (banned)
+        http_answer_refusal(r, 429, ERROR_BANNED, "ask again in some minutes",
+                            "%s has sent too much that nobody honest sends", r->connection->address);
+    else
+        http_answer_refusal(r, 429, ERROR_LIMIT, "ask less often", "too many requests from %s", r->connection->address);
+    return false;
 }
 
 static bool length_read(const char *text, size_t *length)
@@ -184,10 +220,8 @@ void http_request_begin(struct http_request *r)
 {
     bool known;
 
-    if (!rate_allows(r->server, r->connection->address)) {
-        http_answer_refusal(r, 429, ERROR_LIMIT, "ask less often", "too many requests from %s", r->connection->address);
+    if (!sender_admit(r))
         return;
-    }
     r->route = route_find(r, &known);
     if (!r->route) {
         http_answer_refusal(r, known ? 405 : 404, ERROR_UNKNOWN, NULL, known ? "%s is not offered for %s" : "there is no %s %s",
@@ -206,7 +240,10 @@ bool http_request_take(struct http_request *r, const char *bytes, size_t size)
     if (!r->route || size > r->expected - r->body.size)
         return false;
     /* What is held counts, not what is announced: else a few clients that say nothing more keep all others out. */
-    if (size > r->server->limits.body_bytes - r->server->body_bytes) {
+    size_t most = r->server->limits.body_bytes, held = r->server->body_bytes + size;
+    struct public_key key;
+
+    if (held > most || (held > most / 2 && !http_request_key(r, &key))) {
         http_answer_refusal(r, 503, ERROR_LIMIT, "try again in a moment", "too many bodies are on their way");
         return true;
     }
@@ -418,6 +455,8 @@ void http_answer_problem(struct http_request *r, int status, const struct error 
     if (!status)
         status = http_status_of(err->code);
     r->server->counts.problem[err->code]++;
+    if (r->server->knows && status < 500 && sender_cost(err->code))
+        sender_blame(sender_to_blame(r), sender_cost(err->code), uv_now(r->server->loop));
 
     json_t *problem = json_pack("{s:s, s:s, s:i, s:s, s:s}", "type", "about:blank", "title", status_title(status), "status",
                                 status, "code", error_name(err->code), "detail", "");

@@ -14,7 +14,8 @@
 #include "runtime/net/http_internal.h"
 
 #define SWEEP_MS 250
-#define PING_MS  15000
+/* The library takes so many more than the limit: those beyond it take the place of others (http_connection.c). */
+#define SLACK 64
 
 const struct http_limits http_limits_default = {
     .connections = 512,
@@ -84,71 +85,6 @@ static int listen_open(const char *address, uint16_t port, uint16_t *got, struct
     *got =
         ntohs(where.ss_family == AF_INET ? ((struct sockaddr_in *)&where)->sin_port : ((struct sockaddr_in6 *)&where)->sin6_port);
     return fd;
-}
-
-/* ---- connections ---- */
-
-static void address_text(const struct sockaddr *from, char text[HTTP_ADDRESS])
-{
-    const void *bytes = from->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)from)->sin_addr
-                                                   : (const void *)&((const struct sockaddr_in6 *)from)->sin6_addr;
-
-    if (!inet_ntop(from->sa_family, bytes, text, HTTP_ADDRESS))
-        snprintf(text, HTTP_ADDRESS, "?");
-}
-
-static void connection_opened(struct http_server *server, struct MHD_Connection *handle, void **slot)
-{
-    struct http_connection *c = calloc(1, sizeof *c);
-    const union MHD_ConnectionInfo *info;
-    int on = 1;
-
-    *slot = c;
-    if (!c)
-        return;
-    c->server = server;
-    c->since = uv_now(server->loop);
-    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
-    c->socket = info ? info->connect_fd : -1;
-    setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (info)
-        address_text(info->client_addr, c->address);
-    c->next = server->connections;
-    if (c->next)
-        c->next->previous = c;
-    server->connections = c;
-    server->connection_count++;
-}
-
-static void connection_closed(struct http_connection *c)
-{
-    if (!c)
-        return;
-    assert(!c->request);
-    if (c->previous)
-        c->previous->next = c->next;
-    else
-        c->server->connections = c->next;
-    if (c->next)
-        c->next->previous = c->previous;
-    c->server->connection_count--;
-    free(c);
-}
-
-static void on_connection(void *context, struct MHD_Connection *handle, void **slot, enum MHD_ConnectionNotificationCode code)
-{
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        connection_opened(context, handle, slot);
-    else
-        connection_closed(*slot);
-}
-
-void http_connection_cut(struct http_connection *c)
-{
-    if (!c->cut)
-        shutdown(c->socket, SHUT_RDWR);
-    c->cut = true;
 }
 
 /* ---- requests ---- */
@@ -233,43 +169,13 @@ void http_connection_resume(struct http_server *server, struct MHD_Connection *h
         uv_timer_start(&server->run_timer, on_run_timer, 0, 0);
 }
 
-/* Our own deadlines, since the library's single timeout is put off by every byte that dribbles in. */
-static void sweep_connection(struct http_connection *c, uint64_t now)
-{
-    struct http_request *request = c->request;
-    const struct http_limits *limits = &c->server->limits;
-
-    if (request && request->stream) {
-        if (now - c->since >= PING_MS) {
-            c->since = now;
-            event_stream_ping(request->stream);
-        }
-        return;
-    }
-    if (now - c->since < (!request ? limits->idle_ms : request->limit_ms))
-        return;
-    if (request && request->suspended) {
-        void (*gone)(void *) = request->gone;
-
-        request->gone = NULL;
-        request->deferred = false;
-        if (gone)
-            gone(request->gone_context);
-        c->since = now;
-        request->limit_ms = limits->request_ms;
-        http_answer_refusal(request, 504, ERROR_TIMEOUT, "ask again", "no answer within the time limit");
-        return;
-    }
-    http_connection_cut(c);
-}
-
 static void on_sweep(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
     uint64_t now = uv_now(server->loop);
 
     for (struct http_connection *c = server->connections; c; c = c->next)
-        sweep_connection(c, now);
+        http_connection_sweep(c, now);
 }
 
 /* ---- life ---- */
@@ -280,10 +186,9 @@ static bool daemon_start(struct http_server *server, int fd, bool v6, struct err
 
     server->daemon =
         MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
-                         MHD_OPTION_CONNECTION_LIMIT, server->limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                         server->limits.connections_per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
+                         MHD_OPTION_CONNECTION_LIMIT, server->limits.connections + SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
                          MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+                         MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (server->daemon)
         return true;
     close(fd);
@@ -318,10 +223,15 @@ struct http_server *http_server_new(uv_loop_t *loop, const struct http_server_op
     server->routes = options->routes;
     server->context = options->context;
     server->limits = options->limits ? *options->limits : http_limits_default;
+    server->knows = options->knows;
+    server->senders = sender_table_new();
+    if (options->endpoint && !request_origin(options->endpoint, server->origin, sizeof server->origin))
+        server->origin[0] = '\0';
 
     int fd = listen_open(address, options->port, &server->port, err);
 
     if (fd < 0 || !daemon_start(server, fd, v6, err)) {
+        sender_table_free(server->senders);
         free(server);
         return NULL;
     }
@@ -334,8 +244,10 @@ static void on_handle_closed(uv_handle_t *handle)
 {
     struct http_server *server = handle->data;
 
-    if (--server->open_handles == 0)
+    if (--server->open_handles == 0) {
+        sender_table_free(server->senders);
         free(server);
+    }
 }
 
 /* The library refuses to stop while connections are suspended. */
@@ -382,7 +294,8 @@ unsigned http_server_connections(const struct http_server *server)
     return server->connection_count;
 }
 
-const struct http_counts *http_server_counts(const struct http_server *server)
+const struct http_counts *http_server_counts(struct http_server *server)
 {
+    server->counts.banned = sender_table_banned(server->senders, uv_now(server->loop));
     return &server->counts;
 }

@@ -23,6 +23,7 @@
 
 #include "native/base/buffer.h"
 #include "native/base/error.h"
+#include "runtime/crypto/sign.h"
 
 struct http_server;
 struct http_request;
@@ -39,15 +40,15 @@ struct http_route {
 };
 
 struct http_limits {
-    unsigned connections;             /* in all; more wait in the kernel's backlog */
-    unsigned connections_per_address; /* more are closed */
+    unsigned connections;             /* in all; the next one takes the place of one that does less (http_connection.c) */
+    unsigned connections_per_address; /* likewise */
     unsigned idle_ms;                 /* from connecting, or from the last answer, to the next complete header */
     unsigned request_ms;              /* from the request line to the last byte of the answer; streams excepted */
-    unsigned requests_per_second;     /* from one address, on average ... */
+    unsigned requests_per_second;     /* from one sender (sender.h), on average ... */
     unsigned burst;                   /* ... and at once; more get 429 */
-    unsigned streams;                 /* event streams open at a time; more get 503 */
+    unsigned streams;                 /* event streams open at a time; more get 503. Strangers have half of them */
     size_t header_bytes;              /* request line and headers; more get 431 */
-    size_t body_bytes;                /* of all bodies held at a time; more get 503 */
+    size_t body_bytes;                /* of all bodies held at a time; more get 503. Strangers have half of it */
 };
 
 extern const struct http_limits http_limits_default;
@@ -58,6 +59,9 @@ struct http_server_options {
     const struct http_route *routes;
     void *context;                    /* handed to every handler */
     const struct http_limits *limits; /* NULL: http_limits_default */
+    /* Whose requests count for their key and not for their address (request_key.h). NULL: nobody's, and nobody is banned. */
+    bool (*knows)(const struct public_key *key, void *context);
+    const char *endpoint; /* URL that others reach it by, when that is not address and port; NULL: none */
 };
 
 /* Listens. NULL with `err`: io (address in use, with a hint; not allowed; not of this machine), range (not a numeric address). */
@@ -71,12 +75,14 @@ uint16_t http_server_port(const struct http_server *server);
 const char *http_server_url(const struct http_server *server); /* "http://127.0.0.1:4711", without a slash at the end; borrowed */
 unsigned http_server_connections(const struct http_server *server);
 
-/* Answers since it listens, by status, and problems among them, by code. Borrowed. */
+/* Answers since it listens, by status, and problems among them, by code; connections cut for a deadline, or to make room; senders that are
+ * banned now. Borrowed. */
 enum { HTTP_STATUSES = 600 };
 struct http_counts {
-    uint64_t status[HTTP_STATUSES], problem[ERROR_CODES];
+    uint64_t status[HTTP_STATUSES], problem[ERROR_CODES], timed_out, pushed_out;
+    unsigned banned;
 };
-const struct http_counts *http_server_counts(const struct http_server *server);
+const struct http_counts *http_server_counts(struct http_server *server);
 
 /* ---- the request; everything is borrowed and lives until it is answered ---- */
 
@@ -87,6 +93,8 @@ const char *http_request_parameter(const struct http_request *request,
                                    const char *name); /* of the pattern; never NULL if named there */
 const char *http_request_query(const struct http_request *request, const char *name);  /* NULL when absent; decoded */
 const char *http_request_header(const struct http_request *request, const char *name); /* NULL when absent; any case */
+/* The key that the request proves, of those that the server knows. Looked at once, when first asked for. */
+bool http_request_key(struct http_request *request, struct public_key *key);
 const uint8_t *http_request_body(const struct http_request *request, size_t *size);
 
 /* A whole decimal number in the query, or `otherwise` when absent. False with `err` (syntax, range; place: the name). */

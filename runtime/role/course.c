@@ -157,12 +157,22 @@ bool course_knows(const struct course *c, const struct public_key *signer)
     return false;
 }
 
+bool course_invites(const struct course *c, const struct public_key *key)
+{
+    const struct run_spec *spec = &c->spec;
+
+    for (size_t i = 0; i < spec->trust.allowed_count; i++)
+        if (public_key_equal(key, &spec->trust.allowed[i]))
+            return true;
+    return course_knows(c, key);
+}
+
 /* --- joining -------------------------------------------------------------------------------------------------------- */
 
 static json_t *ask(const struct node *node, const char *path, struct buffer *raw, struct error *err)
 {
     char *url = http_url_join(node->options.peer, path);
-    struct http_call call = { .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 10000 };
+    struct http_call call = { .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 10000, .identity = &node->keys.identity };
     struct http_answer answer = { 0 };
     json_t *value = NULL;
 
@@ -198,7 +208,7 @@ static void take_enrolment(struct course *c, json_t *envelope)
     struct error err = { 0 };
     const char *code;
 
-    if (document_read_json(envelope, &document, &err) && document.type == DOCUMENT_ENROLMENT && hash_equal(document.run, c->id) &&
+    if (document_read_known(envelope, node->known, &document, &err) && document.type == DOCUMENT_ENROLMENT && hash_equal(document.run, c->id) &&
         course_admits(c, &document, &code) && !journal_has_document(node->journal, document.id) &&
         course_has_room(c, &document) && journal_put_document(node->journal, &document, &err) &&
         course_enrol(c, &document, &err) && node->driver) {

@@ -57,6 +57,9 @@ uint64_t course_carry_limit(const struct course *course);
 /* Enrolled, of the panel, or the sponsor. */
 bool course_knows(const struct course *course, const struct public_key *signer);
 
+/* Known, or somebody whom the spec lets enrol. */
+bool course_invites(const struct course *course, const struct public_key *key);
+
 /* Gets the run document and enrolments from `node->options.peer` (synchronously, at start), into journal and course. */
 bool course_join(struct node *node, const char *run, struct error *err);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "runtime/role/collect.h"
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
@@ -70,18 +71,16 @@ static json_t *sign(void *context, const char *type, json_t *payload, struct err
 
 static json_t *open_envelope(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
 {
-    char *text = json_dumps(envelope, JSON_COMPACT);
+    const struct driver *d = context;
     struct document document = { 0 };
     json_t *payload = NULL;
 
-    (void)context;
-    if (text && document_read(text, strlen(text), &document, err)) {
+    if (document_read_known(envelope, d->node->known, &document, err)) {
         snprintf(type, 32, "%s", document_type_name(document.type));
         cid_text(document.id, cid);
         payload = json_incref(document.json);
     }
     document_free(&document);
-    free(text);
     return payload;
 }
 
@@ -233,6 +232,7 @@ static void tell_final(struct driver *d, const json_t *body)
 
     if (!d->is_member)
         driver_dues_add(d, record);
+    d->collect_due = true;
     metrics_record(d->node, record);
     routes_event(d->node, "final", told);
     node_tell(d->node, "final", told);
@@ -365,6 +365,27 @@ static void tell_done(struct driver *d)
     }
 }
 
+/* Once a decided round, at a moment when nothing writes blocks. A folder that stays above its quota is told: what is left is needed. */
+static void collect(struct driver *d)
+{
+    struct collection c;
+    struct error err = { 0 };
+    char text[1024];
+    uint64_t quota = d->node->options.quota;
+    const json_t *last = json_object_get(json_array_get(d->finals, json_array_size(d->finals) - 1), "record");
+
+    if (!quota || !d->collect_due || !last || d->jobs || d->fetch)
+        return;
+    d->collect_due = false;
+    if (!collect_run(d->node, collect_below(last, d->is_member ? (int64_t)d->verified : -1), quota, false, &c, &err))
+        node_tell(d->node, "collect_failed", json_pack("{s:s}", "error", error_text(&err, text, sizeof text)));
+    else if (c.dropped_blocks || c.bytes > quota)
+        node_tell(d->node, "collected",
+                  json_pack("{s:I, s:I, s:I, s:b}", "bytes", (json_int_t)(c.bytes - c.dropped_bytes), "dropped_bytes",
+                            (json_int_t)c.dropped_bytes, "round", (json_int_t)c.round, "over_quota",
+                            c.bytes - c.dropped_bytes > quota));
+}
+
 static void ticked(uv_timer_t *timer)
 {
     struct driver *d = timer->data;
@@ -373,6 +394,7 @@ static void ticked(uv_timer_t *timer)
     if (d->member || d->trainer)
         driver_ledger_tick(d);
     tell_done(d);
+    collect(d);
     if (now - d->last_refresh >= (everybody_known(d) ? 10000 : 250)) {
         d->last_refresh = now;
         course_refresh(d->course);

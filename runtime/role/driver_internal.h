@@ -85,6 +85,7 @@ struct driver {
     uint64_t last_refresh;
     uint32_t verified; /* decided rounds that were recomputed here */
     json_t *over;      /* the machine's DONE, until people are told */
+    bool collect_due;  /* a round was decided since blocks were last collected */
 };
 
 /* driver.c */

@@ -147,15 +147,14 @@ static json_t *own_with_blocks(struct driver *d, const json_t *message)
 
     json_array_foreach(json_object_get(message, "documents"), index, envelope)
     {
-        char *text = json_dumps(envelope, JSON_COMPACT), cid[CID_TEXT];
+        char cid[CID_TEXT];
         struct document document = { 0 };
         struct error err = { 0 };
 
-        if (!d->is_member && document_read(text, strlen(text), &document, &err) &&
+        if (!d->is_member && document_read_known(envelope, d->node->known, &document, &err) &&
             (document.type == DOCUMENT_CONTRIBUTION || document.type == DOCUMENT_OPENING || document.type == DOCUMENT_PICK))
             json_array_append_new(list, json_string(cid_text(document.id, cid)));
         document_free(&document);
-        free(text);
     }
     return list;
 }
@@ -256,7 +255,7 @@ static void told(void *context, struct http_answer *answer)
         struct document document = { 0 };
         char cid[CID_TEXT];
 
-        if (document_read_json(value, &document, &err) && strcmp(cid_text(document.id, cid), q.key) == 0 &&
+        if (document_read_known(value, d->node->known, &document, &err) && strcmp(cid_text(document.id, cid), q.key) == 0 &&
             journal_put_document(d->node->journal, &document, &err))
             driver_feed(d, EVENT_MESSAGE, json_pack("{s:[O]}", "documents", value));
         document_free(&document);

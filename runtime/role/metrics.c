@@ -95,6 +95,10 @@ static void http_text(struct node *node, struct buffer *out)
         if (counts->problem[code])
             buffer_printf(out, "rondo_http_problems_total{code=\"%s\"} %llu\n", error_name((enum error_code)code),
                           (unsigned long long)counts->problem[code]);
+    head(out, "rondo_http_cut_total", "counter", "Connections cut: silent or slow, or to make room for others.");
+    buffer_printf(out, "rondo_http_cut_total{reason=\"timeout\"} %llu\nrondo_http_cut_total{reason=\"room\"} %llu\n",
+                  (unsigned long long)counts->timed_out, (unsigned long long)counts->pushed_out);
+    gauge(out, "rondo_http_banned", "Senders that are banned now.", counts->banned);
     gauge(out, "rondo_http_connections", "Connections open now.", http_server_connections(node->server));
 }
 
@@ -121,6 +125,7 @@ static void machine_text(struct node *node, struct buffer *out)
 
 void metrics_text(struct node *node, struct buffer *out)
 {
+    uint64_t known, read;
     size_t silent = 0, peers = peer_list_count(node->peers);
 
     for (size_t i = 0; i < peers; i++)
@@ -130,6 +135,10 @@ void metrics_text(struct node *node, struct buffer *out)
     gauge(out, "rondo_up_seconds", "Seconds since the node was opened.", (double)(uv_now(&node->loop) - node->opened) / 1000);
     machine_text(node, out);
     counters_text(node, out);
+    verified_counts(node->known, &known, &read);
+    head(out, "rondo_documents_read_total", "counter", "Documents read: known from before, or verified.");
+    buffer_printf(out, "rondo_documents_read_total{how=\"known\"} %llu\nrondo_documents_read_total{how=\"verified\"} %llu\n",
+                  (unsigned long long)known, (unsigned long long)read);
     http_text(node, out);
     gauge(out, "rondo_peers", "Machines whose address is known.", (double)peers);
     gauge(out, "rondo_peers_silent", "Of those, the ones that did not answer last.", (double)silent);

@@ -9,7 +9,9 @@
  *     rondo_disputes_open, rondo_convicted    in the last record
  *     rondo_jobs_total{job}, rondo_job_failures_total{job,code}
  *     rondo_documents_total{type}             taken from others
+ *     rondo_documents_read_total{how}         known from before, or verified
  *     rondo_http_answers_total{status}, rondo_http_problems_total{code}, rondo_http_connections
+ *     rondo_http_cut_total{reason}            connections cut for a deadline, or to make room; rondo_http_banned senders
  *     rondo_peers, rondo_peers_silent
  *
  * Counters begin at zero with the process.

@@ -30,6 +30,9 @@ static bool open_files(struct node *node, struct error *err)
     node->account = account_address(&node->keys.account);
     snprintf(path, sizeof path, "%s/blocks", node->folder);
     node->journal = journal_open(node->folder, err);
+    node->known = verified_new(VERIFIED_ENTRIES);
+    if (node->journal)
+        journal_remember(node->journal, node->known);
     return node->journal && block_store_open(path, &node->blocks, err);
 }
 
@@ -59,6 +62,25 @@ static struct http_server *open_server(struct node *node, struct http_server_opt
     return server;
 }
 
+static bool knows(const struct public_key *key, void *context)
+{
+    const struct node *node = context;
+
+    return node->course && course_invites(node->course, key);
+}
+
+/* Another name for the own server: its certificate is the same. */
+static bool set_endpoint(struct node *node, struct error *err)
+{
+    const char *endpoint = node->options.endpoint, *pin = node->server ? strchr(http_server_url(node->server), '#') : NULL;
+
+    if (!endpoint || !pin || strchr(endpoint, '#'))
+        return true;
+    return (strncmp(endpoint, "https://", 8) == 0 &&
+            snprintf(node->address_url, sizeof node->address_url, "%s%s", endpoint, pin) < (int)sizeof node->address_url) ||
+           error_set(err, ERROR_USAGE, "with --tls it begins with https://", "--endpoint %.200s", endpoint);
+}
+
 bool node_open(struct node *node, const char *role, const struct node_options *options, struct error *err)
 {
     *node = (struct node){ .options = *options, .role = role };
@@ -79,17 +101,23 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
     if (!open_files(node, err))
         return false;
 
-    struct http_client_options client = { .plain = options->plain };
-    struct http_server_options server = {
-        .address = options->listen, .port = options->port, .routes = node_routes, .context = node
-    };
+    struct http_client_options client = { .plain = options->plain, .identity = &node->keys.identity };
+    struct http_server_options server = { .address = options->listen,
+                                          .port = options->port,
+                                          .routes = node_routes,
+                                          .context = node,
+                                          .knows = knows,
+                                          .tls = options->tls ? node->keys.identity.bytes : NULL,
+                                          .endpoint = options->endpoint };
 
     node->routes = routes_new();
     node->peers = peer_list_new();
     node->client = http_client_new(&node->loop, &client, err);
-    node->server = node->client ? open_server(node, &server, err) : NULL;
-    node->ledger = node->server ? ledger_client_new(&node->loop, node->client, options->ledger, 0, err) : NULL;
-    return node->ledger != NULL;
+    node->server = node->client && !options->outbound ? open_server(node, &server, err) : NULL;
+    node->ledger = node->server || (node->client && options->outbound)
+                       ? ledger_client_new(&node->loop, node->client, options->ledger, 0, err)
+                       : NULL;
+    return node->ledger != NULL && set_endpoint(node, err);
 }
 
 void node_close(struct node *node)
@@ -112,6 +140,7 @@ void node_close(struct node *node)
         free(node->course);
     }
     journal_close(node->journal);
+    verified_free(node->known);
     key_pair_wipe(&node->keys);
 }
 
@@ -127,6 +156,10 @@ bool node_run(struct node *node, struct error *err)
 
 const char *node_endpoint(const struct node *node)
 {
+    if (node->address_url[0])
+        return node->address_url;
+    if (!node->server)
+        return "";
     return node->options.endpoint ? node->options.endpoint : http_server_url(node->server);
 }
 

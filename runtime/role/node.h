@@ -44,12 +44,15 @@ struct node_options {
     const char *peer;       /* URL of any node of the run; NULL: the run is in the own journal */
     const char *passphrase; /* of key.json, or NULL */
     bool plain;             /* plain HTTP to other machines */
+    bool outbound;          /* listens nowhere: only calls others. For trainers and auditors, who push what they make */
+    bool tls;               /* serves over TLS, by a certificate of its own (tls.h) */
     bool leave;             /* stop when the run is over */
     int64_t
         most_unpaid; /* records after which a trainer stops whose settled round is not released; below zero: W + D + 2; 0: never */
     bool json;       /* progress as JSON lines on standard output */
     bool quiet;
     unsigned threads;           /* of its workers; 0: the machine's cores */
+    uint64_t quota;             /* bytes of blocks beyond which rounds that are over are dropped (collect.h); 0: never */
     struct trainer_audit audit; /* of a trainer or an auditor: what of others' work it replays and challenges */
 };
 
@@ -63,17 +66,19 @@ struct node {
     struct address account;
     struct block_store blocks;
     struct journal *journal;
-    struct http_server *server;
+    struct verified *known;     /* documents that were found good since this process began */
+    struct http_server *server; /* NULL when it listens nowhere */
     struct route_state *routes; /* routes.h */
     struct http_client *client;
     struct ledger *ledger;
     struct peer_list *peers;
-    struct course *course; /* the run, once known */
-    struct driver *driver; /* the machine; NULL for a sponsor */
-    json_t *counters;      /* of metrics.h: an object of labels a metric */
-    uint64_t opened;       /* loop time */
-    char verdict[16];      /* of an auditor that asked about one contribution: "equal", "convicted", "rejected" */
-    const char *role;      /* "sponsor", "trainer", "syncer", "auditor" */
+    struct course *course;           /* the run, once known */
+    struct driver *driver;           /* the machine; NULL for a sponsor */
+    json_t *counters;                /* of metrics.h: an object of labels a metric */
+    uint64_t opened;                 /* loop time */
+    char verdict[16];                /* of an auditor that asked about one contribution: "equal", "convicted", "rejected" */
+    char address_url[PEER_ENDPOINT]; /* options.endpoint with the pin of the own certificate; empty: that of the server */
+    const char *role;                /* "sponsor", "trainer", "syncer", "auditor" */
     uv_signal_t interrupt, terminate;
     bool stopping;
     bool finished;      /* it stopped because the run is over */
@@ -88,7 +93,7 @@ void node_close(struct node *node);
 bool node_run(struct node *node, struct error *err);
 void node_stop(struct node *node, const struct error *fault); /* NULL: asked to */
 
-/* The URL in the node's enrolment. Borrowed. */
+/* The URL in the node's enrolment; "" when it listens nowhere. Borrowed. */
 const char *node_endpoint(const struct node *node);
 
 /* Tells people and programs: one line of text on standard error, or of JSON on standard output. Takes the reference. */

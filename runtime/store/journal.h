@@ -26,6 +26,8 @@ struct journal *journal_open(const char *folder, struct error *err);
  * process has it open. */
 struct journal *journal_open_copy(const char *folder, const char *work, struct error *err);
 void journal_close(struct journal *journal);
+/* Reading a document verifies it, but not one that `known` remembers. Borrowed. */
+void journal_remember(struct journal *journal, struct verified *known);
 
 /* Something that is about to be signed: (kind, phase) e.g. ("vote", "prepare"), ("received", ""). */
 struct statement {

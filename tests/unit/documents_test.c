@@ -391,6 +391,79 @@ static void text_that_is_no_document_is_refused(void **state)
     }
 }
 
+static void a_document_that_comes_again_is_read_the_same_and_not_verified_again(void **state)
+{
+    struct verified *known = verified_new(64);
+    struct document made[] = { make(DOCUMENT_VOTE, vote_fields(3, 0, "commit", thing), 1),
+                               make(DOCUMENT_CERTIFICATE, certificate_fields(3, 0, thing, 3), -1) };
+    uint64_t hits, misses;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int turn = 0; turn < 3; turn++) {
+            json_t *value = embedded(&made[i]);
+            struct document d;
+
+            assert_true(document_read_known(value, known, &d, &err));
+            assert_true(hash_equal(d.id, made[i].id));
+            assert_memory_equal(d.signer.bytes, made[i].signer.bytes, sizeof d.signer.bytes);
+            assert_int_equal(d.round, 3);
+            assert_int_equal(d.bytes.size, made[i].bytes.size);
+            document_free(&d);
+            json_decref(value);
+        }
+    verified_counts(known, &hits, &misses);
+    assert_int_equal(hits, 4);
+    assert_int_equal(misses, 1 + 1 + 3); /* the vote, the certificate, the votes in it */
+    verified_free(known);
+    document_free(&made[0]), document_free(&made[1]);
+}
+
+/* Any change makes another name: of the payload, of a signature, of the type. */
+static void what_is_remembered_vouches_for_nothing_else(void **state)
+{
+    struct verified *known = verified_new(64);
+    struct document a = make(DOCUMENT_VOTE, vote_fields(3, 0, "commit", thing), 1),
+                    b = make(DOCUMENT_VOTE, vote_fields(4, 0, "commit", thing), 1), d;
+    json_t *first = embedded(&a), *second = embedded(&b), *mixed = json_deep_copy(first);
+
+    (void)state;
+    assert_true(document_read_known(first, known, &d, &err));
+    document_free(&d);
+    json_object_set(mixed, "payload", json_object_get(second, "payload"));
+    assert_false(document_read_known(mixed, known, &d, &err));
+    assert_int_equal(err.code, ERROR_SIGNATURE);
+    json_object_set(mixed, "payload", json_object_get(first, "payload"));
+    json_object_set(mixed, "signatures", json_object_get(second, "signatures"));
+    assert_false(document_read_known(mixed, known, &d, &err));
+    assert_int_equal(err.code, ERROR_SIGNATURE);
+    json_object_set(mixed, "signatures", json_object_get(first, "signatures"));
+    json_object_set_new(mixed, "payloadType", json_string("application/vnd.rondo.proposal+json"));
+    assert_false(document_read_known(mixed, known, &d, &err));
+    assert_int_equal(err.code, ERROR_SIGNATURE);
+    json_decref(first), json_decref(second), json_decref(mixed);
+    document_free(&a), document_free(&b);
+    verified_free(known);
+}
+
+static void what_is_remembered_is_bounded_and_the_oldest_gives_way(void **state)
+{
+    struct verified *known = verified_new(8);
+    struct hash names[9] = { 0 };
+
+    (void)state;
+    for (uint8_t i = 0; i < 9; i++) {
+        names[i].bytes[31] = (uint8_t)(i + 1);
+        assert_false(verified_has(known, names[i]));
+        verified_add(known, names[i]);
+        verified_add(known, names[i]);
+    }
+    assert_false(verified_has(known, names[0]));
+    for (int i = 1; i < 9; i++)
+        assert_true(verified_has(known, names[i]));
+    verified_free(known);
+}
+
 static void float_is_its_bits_in_hex(void **state)
 {
     static const float some[] = { 0.0f, -0.0f, 1.5f, -3.25e-30f, 1e38f };
@@ -418,6 +491,9 @@ int main(void)
         cmocka_unit_test(bare_document_must_be_canonical_where_it_lies),
         cmocka_unit_test(another_type_than_asked_for_is_refused),
         cmocka_unit_test(text_that_is_no_document_is_refused),
+        cmocka_unit_test(a_document_that_comes_again_is_read_the_same_and_not_verified_again),
+        cmocka_unit_test(what_is_remembered_vouches_for_nothing_else),
+        cmocka_unit_test(what_is_remembered_is_bounded_and_the_oldest_gives_way),
         cmocka_unit_test(float_is_its_bits_in_hex),
     };
 

@@ -15,6 +15,8 @@
 #include "runtime/net/event_stream.h"
 #include "runtime/net/http_client.h"
 #include "runtime/net/http_server.h"
+#include "runtime/net/request_key.h"
+#include "runtime/net/sender.h"
 
 struct world {
     uv_loop_t loop;
@@ -104,6 +106,12 @@ static void on_nothing(struct http_request *request, void *context)
     (void)request, (void)context;
 }
 
+static void on_refuse(struct http_request *request, void *context)
+{
+    (void)context;
+    http_answer_refusal(request, 400, ERROR_SYNTAX, NULL, "not well formed");
+}
+
 static void admit_none(struct http_request *request, void *context)
 {
     (void)context;
@@ -120,16 +128,27 @@ static const struct http_route routes[] = {
     { "GET", "/events", 0, NULL, on_events },
     { "GET", "/file", 0, NULL, on_file },
     { "GET", "/nothing", 0, NULL, on_nothing },
+    { "POST", "/refuse", 1000, NULL, on_refuse },
     { 0 },
 };
 
 /* ---- the world ---- */
 
+static struct secret_key enrolled, stranger;
+
+static bool knows(const struct public_key *key, void *context)
+{
+    struct public_key known = public_key_of(&enrolled);
+
+    (void)context;
+    return public_key_equal(key, &known);
+}
+
 static int begin_with(void **state, struct http_limits limits)
 {
     struct world *w = calloc(1, sizeof *w);
     struct error err;
-    struct http_server_options options = { .routes = routes, .context = w, .limits = &limits };
+    struct http_server_options options = { .routes = routes, .context = w, .limits = &limits, .knows = knows };
 
     uv_loop_init(&w->loop);
     w->server = http_server_new(&w->loop, &options, &err);
@@ -153,7 +172,7 @@ static int begin_strict(void **state)
     limits.connections = 300;
     limits.streams = 1;
     limits.header_bytes = 8192;
-    limits.body_bytes = 200000;
+    limits.body_bytes = 400000;
     return begin_with(state, limits);
 }
 
@@ -624,7 +643,7 @@ static void too_many_requests_from_one_address_get_429(void **state)
     assert_problem(get(w, "/v1/blocks/a"), 429, "limit");
 }
 
-static void too_many_connections_from_one_address_are_closed(void **state)
+static void of_too_many_connections_from_one_address_the_oldest_silent_give_way(void **state)
 {
     struct world *w = *state;
     char text[16];
@@ -634,9 +653,111 @@ static void too_many_connections_from_one_address_are_closed(void **state)
         fds[i] = raw_open(w);
     run_for(w, 50);
     assert_int_equal(http_server_connections(w->server), 3);
-    assert_int_equal(raw_read(fds[4], text, sizeof text), -1);
+    for (int i = 0; i < 5; i++) /* those that were silent longest give way */
+        assert_int_equal(raw_read(fds[i], text, sizeof text), i < 2 ? -1 : 0);
     for (int i = 0; i < 5; i++)
         close(fds[i]);
+}
+
+static void a_thousand_silent_connections_keep_nobody_out(void **state)
+{
+    struct world *w = *state;
+    int fds[700];
+    unsigned opened = 0, most = 0;
+
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 700; i++) {
+            fds[i] = raw_open(w);
+            opened++;
+            if (i % 7 == 0)
+                raw_send(fds[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nabc");
+            if (i % 50 == 49) {
+                assert_int_equal(get(w, "/v1/blocks/a")->status, 200);
+                if (http_server_connections(w->server) > most)
+                    most = http_server_connections(w->server);
+            }
+        }
+        for (int i = 0; i < 700; i++)
+            close(fds[i]);
+        run_for(w, 20);
+    }
+    assert_int_equal(opened, 1400);
+    assert_true(most <= http_limits_default.connections_per_address + 64);
+    assert_true(http_server_counts(w->server)->pushed_out > 0);
+}
+
+static const struct secret_key *caller; /* whose calls `send_garbage` makes */
+
+static struct http_answer *send_garbage(struct world *w)
+{
+    return ask(w, (struct http_call){ .method = "POST", .body = "{", .size = 1, .identity = caller }, "/refuse");
+}
+
+/* Garbage from this address until it is banned. */
+static void earn_ban(struct world *w)
+{
+    for (int i = 0; i < SENDER_BAN / 10; i++)
+        assert_problem(send_garbage(w), 400, "syntax");
+    assert_problem(send_garbage(w), 429, "banned");
+    assert_int_equal(http_server_counts(w->server)->banned, 1);
+}
+
+static void who_sends_garbage_is_banned_from_sending_and_may_still_read(void **state)
+{
+    struct world *w = *state;
+
+    caller = NULL;
+    earn_ban(w);
+    assert_problem(ask(w, (struct http_call){ .method = "POST", .body = "x", .size = 1 }, "/echo"), 429, "banned");
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(get(w, "/v1/blocks/a")->status, 200);
+}
+
+static void a_known_key_is_heard_from_a_banned_address(void **state)
+{
+    struct world *w = *state;
+    struct http_call call = { .method = "POST", .body = "x", .size = 1, .identity = &enrolled };
+
+    caller = NULL;
+    earn_ban(w);
+    assert_int_equal(ask(w, call, "/echo")->status, 200);
+    call.identity = &stranger;
+    assert_problem(ask(w, call, "/echo"), 429, "banned");
+    call.identity = &enrolled;
+    assert_int_equal(ask(w, call, "/echo")->status, 200);
+}
+
+static void a_key_that_sends_garbage_is_banned_and_its_address_is_not(void **state)
+{
+    struct world *w = *state;
+
+    caller = &enrolled;
+    for (int i = 0; i < SENDER_BAN / 10; i++)
+        assert_problem(send_garbage(w), 400, "syntax");
+    caller = NULL;
+    assert_problem(send_garbage(w), 400, "syntax");
+    assert_int_equal(http_server_counts(w->server)->banned, 1);
+    assert_int_equal(ask(w, (struct http_call){ .method = "POST", .body = "x", .size = 1 }, "/echo")->status, 200);
+}
+
+static void nobody_is_framed_with_anothers_header(void **state)
+{
+    struct world *w = *state;
+    char value[REQUEST_KEY_TEXT], url[128], text[1024], answer[1024];
+
+    snprintf(url, sizeof url, "%s/refuse", http_server_url(w->server));
+    assert_true(request_key_make(&enrolled, "POST", url, "good", 4, value));
+    snprintf(text, sizeof text, "POST /refuse HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 4\r\n\r\nevil", value);
+    for (int i = 0; i < SENDER_BAN / 10; i++) {
+        int fd = raw_open(w);
+
+        raw_send(fd, text);
+        run_for(w, 2);
+        raw_read(fd, answer, sizeof answer);
+        close(fd);
+    }
+    assert_int_equal(http_server_counts(w->server)->banned, 1); /* the address */
+    assert_int_equal(ask(w, (struct http_call){ .method = "POST", .body = "x", .size = 1, .identity = &enrolled }, "/echo")->status, 200);
 }
 
 static void a_port_in_use_is_told_with_a_hint(void **state)
@@ -815,7 +936,12 @@ int main(void)
         STRICT(a_client_that_dribbles_its_body_is_cut_off),
         STRICT(many_idle_connections_do_not_stop_others),
         FEW(too_many_requests_from_one_address_get_429),
-        FEW(too_many_connections_from_one_address_are_closed),
+        FEW(of_too_many_connections_from_one_address_the_oldest_silent_give_way),
+        T(a_thousand_silent_connections_keep_nobody_out),
+        T(who_sends_garbage_is_banned_from_sending_and_may_still_read),
+        T(a_known_key_is_heard_from_a_banned_address),
+        T(a_key_that_sends_garbage_is_banned_and_its_address_is_not),
+        T(nobody_is_framed_with_anothers_header),
         T(a_port_in_use_is_told_with_a_hint),
         T(an_answer_over_the_limit_ends_the_call),
         T(a_server_that_is_silent_times_out),
@@ -828,5 +954,9 @@ int main(void)
         T(fetch_without_a_loop_tells_what_went_wrong),
     };
 
+    if (sodium_init() < 0)
+        return 1;
+    secret_key_new(&enrolled);
+    secret_key_new(&stranger);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

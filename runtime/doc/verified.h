@@ -1,0 +1,29 @@
+/* verified.h - documents that were read here and found good, so that one which comes again costs a hash and no curve operation.
+ *
+ *     H(secret of this process, type, payload, signatures)  ->  one of 2^n sets of eight; the oldest of a set gives way
+ *
+ * Only what was good is remembered: an entry can be pushed out, never forged. The secret keeps others from aiming at one set. Memory is
+ * bounded by `entries` · 32 bytes for ever. For one thread.
+ */
+#ifndef RONDO_DOC_VERIFIED_H
+#define RONDO_DOC_VERIFIED_H
+
+#include "runtime/crypto/hash.h"
+
+enum { VERIFIED_ENTRIES = 1 << 15 };
+
+struct verified;
+
+struct verified *verified_new(size_t entries); /* at least so many, rounded up to a power of two; at least 8 */
+void verified_free(struct verified *v);
+
+/* Begins the name of a document, under this process's secret; the parts are for the caller to add (hash_part, hash_text). */
+void verified_name(const struct verified *v, struct hasher *out);
+
+bool verified_has(struct verified *v, struct hash name);
+void verified_add(struct verified *v, struct hash name);
+
+/* How often verified_has said yes and no. */
+void verified_counts(const struct verified *v, uint64_t *hits, uint64_t *misses);
+
+#endif
