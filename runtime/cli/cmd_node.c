@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "native/base/decimal.h"
+#include "native/base/memory_limit.h"
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/crypto/keyfile.h"
@@ -21,7 +22,10 @@
         { "listen", "ADDRESS", "numeric address to listen on (default 127.0.0.1)" },                                             \
         { "port", "PORT", "port to listen on (default: the last one, else any)" },                                               \
         { "endpoint", "URL", "what others reach this node by, if not address and port" },                                        \
+        { "no-listen", NULL, "listen nowhere: a trainer or an auditor only calls others" },                                      \
+        { "tls", NULL, "serve over TLS; the certificate's fingerprint stands in the enrolment and in the endpoint" },            \
         { "plain", NULL, "plain HTTP to other machines than this one" },                                                         \
+        { "quota", "SIZE", "drop blocks of rounds that are over when they take more (default: never)" },                         \
         { "with-parent", NULL, "end when the process that started this one ends" },                                              \
     {                                                                                                                            \
         NULL, NULL, NULL                                                                                                         \
@@ -53,13 +57,23 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
                          struct error *err)
 {
     int64_t port = 0, share = 0, unpaid = -1;
-    const char *name;
+    const char *name, *quota = option_text(in, "quota", NULL);
+    uint64_t bytes = 0;
+    bool outbound = option_flag(in, "no-listen");
 
+    if (outbound && (strcmp(role, "syncer") == 0 || strcmp(role, "sponsor") == 0))
+        return error_set(err, ERROR_USAGE, "others ask it for blocks and documents", "a %s cannot take --no-listen", role);
+
+    if (quota && !memory_size_read(quota, &bytes))
+        return error_set(err, ERROR_USAGE, "a size such as 500M or 8G", "--quota %s", quota);
     if (!option_node_name(in, role, &name, err))
         return false;
     snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, name);
     if (!option_integer(in, "port", 0, 65535, &port, err) || !read_share(in, role, &share, err) ||
         (strcmp(role, "trainer") == 0 && !option_integer(in, "most-unpaid", 0, INT32_MAX, &unpaid, err)))
+        return false;
+    if (!option_may_listen(option_text(in, "listen", NULL), option_text(in, "endpoint", NULL), option_flag(in, "tls"),
+                           option_flag(in, "plain"), err))
         return false;
     *options = (struct node_options){
         .folder = folder,
@@ -70,9 +84,12 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         .endpoint = option_text(in, "endpoint", NULL),
         .passphrase = getenv("RONDO_PASSPHRASE"),
         .plain = option_flag(in, "plain"),
+        .tls = option_flag(in, "tls"),
+        .outbound = outbound,
         .json = in->json,
         .quiet = in->quiet,
         .threads = in->threads,
+        .quota = bytes,
         .audit = { .share = share },
         .most_unpaid = unpaid,
     };

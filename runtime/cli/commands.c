@@ -41,6 +41,8 @@ const struct command *const commands[] = {
     &command_ledger,
     &command_node_check,
     &command_node_backup,
+    &command_node_gc,
+    &command_node_pin,
     &command_key_new,
     &command_key_show,
     &command_simulate,

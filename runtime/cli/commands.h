@@ -15,6 +15,8 @@ extern const struct command command_data_preview;
 extern const struct command command_doctor;
 extern const struct command command_eval;
 extern const struct command command_fit;
+extern const struct command command_node_gc;
+extern const struct command command_node_pin;
 extern const struct command command_key_new;
 extern const struct command command_watch;
 extern const struct command command_node_check, command_node_backup;
