@@ -8,10 +8,13 @@
 #include "native/base/file.h"
 #include "runtime/cli/commands.h"
 #include "runtime/ledger/server.h"
+#include "runtime/net/tls.h"
 
 static const struct option options[] = {
     { "port", "PORT", "port to listen on (default 8645; 0: any)" },
     { "listen", "ADDRESS", "numeric address to listen on (default 127.0.0.1)" },
+    { "tls", NULL, "serve over TLS; the URL it prints ends with the certificate's fingerprint" },
+    { "plain", NULL, "plain HTTP to other machines than this one" },
     { "block-ms", "MS", "time between blocks while somebody asks (default 200)" },
     { "chain", "ID", "chain id of a new ledger (default 31337)" },
     { "allocate", "ADDRESS=AMOUNT", "what an account owns at the start of a new ledger; may be repeated" },
@@ -52,6 +55,27 @@ static bool read_allocations(const struct invocation *in, struct ledger_allocati
     return true;
 }
 
+/* HOME/ledger/tls.key: 32 random bytes, made once, so that the fingerprint stays. */
+static bool tls_secret(const char *folder, uint8_t secret[TLS_SECRET], struct error *err)
+{
+    char path[4300];
+    struct buffer bytes = { 0 };
+    bool ok;
+
+    snprintf(path, sizeof path, "%s/tls.key", folder);
+    if (!file_exists(path)) {
+        randombytes_buf(secret, TLS_SECRET);
+        return file_write(path, secret, TLS_SECRET, 0600, err);
+    }
+    ok = file_read(path, TLS_SECRET, &bytes, err) &&
+         (bytes.size == TLS_SECRET ||
+          error_set(err, ERROR_TRUNCATED, "delete it for a new one: then the ledger has another fingerprint", "not 32 bytes"));
+    if (ok)
+        memcpy(secret, bytes.bytes, TLS_SECRET);
+    buffer_free(&bytes);
+    return ok || error_at(err, "%s", path);
+}
+
 static int ledger_main(struct invocation *in)
 {
     struct error err = { 0 };
@@ -59,11 +83,13 @@ static int ledger_main(struct invocation *in)
     struct serving serving = { in };
     int64_t port = 8645, block_ms = 200, chain = 31337;
     char folder[4200], path[4300];
+    uint8_t secret[TLS_SECRET];
     size_t count;
 
     if (!option_integer(in, "port", 0, 65535, &port, &err) || !option_integer(in, "block-ms", 1, 3600000, &block_ms, &err) ||
         !option_integer(in, "chain", 1, INT64_C(9007199254740991), &chain, &err) ||
-        !read_allocations(in, allocations, &count, &err))
+        !read_allocations(in, allocations, &count, &err) ||
+        !option_may_listen(option_text(in, "listen", NULL), NULL, option_flag(in, "tls"), option_flag(in, "plain"), &err))
         return command_fail(in, &err);
     if (option_flag(in, "with-parent"))
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -78,11 +104,12 @@ static int ledger_main(struct invocation *in)
     struct ledger_options serve = { .path = path,
                                     .address = option_text(in, "listen", NULL),
                                     .port = (uint16_t)port,
+                                    .tls = option_flag(in, "tls") ? secret : NULL,
                                     .genesis = file_exists(path) && count == 0 ? NULL : &genesis,
                                     .ready = ready,
                                     .context = &serving };
 
-    if (!file_make_folder(folder, &err) || !ledger_serve(&serve, &err))
+    if (!file_make_folder(folder, &err) || (serve.tls && !tls_secret(folder, secret, &err)) || !ledger_serve(&serve, &err))
         return command_fail(in, &err);
     return EXIT_OK;
 }

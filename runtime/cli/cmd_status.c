@@ -34,7 +34,8 @@ static json_t *ask_home(const struct invocation *in)
         const char *endpoint = json_string_value(json_object_get(nodes[i].running, "endpoint"));
 
         json_array_append_new(list, endpoint ? ask(nodes[i].name, endpoint, option_flag(in, "plain"))
-                                             : json_pack("{s:s, s:n, s:b}", "node", nodes[i].name, "endpoint", "running", 0));
+                                             : json_pack("{s:s, s:n, s:b}", "node", nodes[i].name, "endpoint", "running",
+                                                         nodes[i].running != NULL));
     }
     home_nodes_free(nodes, count);
     return list;
@@ -51,7 +52,10 @@ static void print_line(const json_t *line)
     if (!status) {
         const char *error = json_string_value(json_object_get(line, "error"));
 
-        printf("%-14s %s\n", name, error ? error : "not running");
+        printf("%-14s %s\n", name,
+               error                                            ? error
+               : json_is_true(json_object_get(line, "running")) ? "running, listens nowhere"
+                                                                : "not running");
         return;
     }
     printf("%-14s %-8s %-26s %-12s", name, role ? role : "?", endpoint, phase ? phase : "serving");

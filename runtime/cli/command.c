@@ -386,6 +386,15 @@ bool option_integer(const struct invocation *in, const char *name, int64_t least
     return true;
 }
 
+bool option_may_listen(const char *address, const char *endpoint, bool tls, bool plain, struct error *err)
+{
+    if (!address || strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0 || tls || plain ||
+        (endpoint && strncmp(endpoint, "https://", 8) == 0))
+        return true;
+    return error_set(err, ERROR_USAGE, "add --tls; or --plain, on a network that you trust",
+                     "--listen %.80s is plain HTTP to other machines", address);
+}
+
 bool option_node_name(const struct invocation *in, const char *otherwise, const char **name, struct error *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";

@@ -65,6 +65,10 @@ bool option_flag(const struct invocation *in, const char *name);
 bool option_integer(const struct invocation *in, const char *name, int64_t least, int64_t most, int64_t *value,
                     struct error *err);
 
+/* Whether a server that listens on `address` (NULL: loopback) may do so: on another than loopback only with TLS, behind a proxy with TLS
+ * (`endpoint` begins with https://), or when --plain asks for it by name. False with `err` (usage). */
+bool option_may_listen(const char *address, const char *endpoint, bool tls, bool plain, struct error *err);
+
 /* The name of a node's folder, an option: letters, digits, "-", "_" and "." inside; false with `err` (usage) for anything else. */
 bool option_node_name(const struct invocation *in, const char *otherwise, const char **name, struct error *err);
 

@@ -137,7 +137,9 @@ static bool tell_url(const struct ledger_server *s, const struct ledger_options 
 struct ledger_server *ledger_server_new(uv_loop_t *loop, const struct ledger_options *options, struct error *err)
 {
     struct ledger_server *s = calloc(1, sizeof *s);
-    struct http_server_options http = { .address = options->address, .port = options->port, .routes = routes, .context = s };
+    struct http_server_options http = {
+        .address = options->address, .port = options->port, .routes = routes, .context = s, .tls = options->tls
+    };
 
     if (!s)
         abort();

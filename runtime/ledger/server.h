@@ -16,6 +16,7 @@ struct ledger_options {
     const char *path;                                        /* of the SQLite file */
     const char *address;                                     /* NULL: 127.0.0.1 */
     uint16_t port;                                           /* 0: the system picks one */
+    const uint8_t *tls;                                      /* TLS_SECRET bytes of a key of its own (tls.h); NULL: plain HTTP */
     const struct ledger_genesis *genesis;                    /* may be NULL for an existing file */
     const char *url_file;                                    /* NULL, or the URL is written there once it listens */
     void (*ready)(void *context, const char *url);           /* may be NULL */

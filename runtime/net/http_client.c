@@ -9,6 +9,7 @@
 
 #include "native/base/json.h"
 #include "runtime/net/request_key.h"
+#include "runtime/net/tls.h"
 
 #define PROBLEM_LIMIT 65536
 
@@ -70,16 +71,18 @@ bool http_url_is_loopback(const char *url)
 
 char *http_url_join(const char *base, const char *path)
 {
-    size_t size = strlen(base), more = strlen(path);
+    size_t size = strcspn(base, "#"), more = strlen(path);
+    const char *pin = base + size;
     char *url;
 
     while (size && base[size - 1] == '/')
         size--;
-    url = malloc(size + more + 1);
+    url = malloc(size + more + strlen(pin) + 1);
     if (!url)
         abort();
     memcpy(url, base, size);
-    memcpy(url + size, path, more + 1);
+    memcpy(url + size, path, more);
+    strcpy(url + size + more, pin);
     return url;
 }
 
@@ -164,6 +167,26 @@ static void set_options(struct http_transfer *t, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
 }
 
+/* The pinned key alone counts: neither name nor dates nor authority. */
+static bool set_pin(struct http_transfer *t, const char *url, struct error *err)
+{
+    uint8_t fingerprint[TLS_FINGERPRINT];
+    char text[16 + sodium_base64_ENCODED_LEN(TLS_FINGERPRINT, sodium_base64_VARIANT_ORIGINAL)] = "sha256//";
+    size_t length;
+    bool pinned;
+
+    if (!tls_pin_split(url, &length, &pinned, fingerprint, err))
+        return false;
+    if (!pinned)
+        return true;
+    sodium_bin2base64(text + strlen(text), sizeof text - strlen(text), fingerprint, sizeof fingerprint,
+                      sodium_base64_VARIANT_ORIGINAL);
+    curl_easy_setopt(t->easy, CURLOPT_PINNEDPUBLICKEY, text);
+    curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    return true;
+}
+
 static void transfer_free(struct http_transfer *t)
 {
     if (!t)
@@ -201,6 +224,10 @@ static struct http_transfer *transfer_new(const struct http_call *call, bool pla
         return NULL;
     }
     t->limit = call->limit ? call->limit : HTTP_ANSWER_LIMIT;
+    if (!set_pin(t, call->url, err)) {
+        transfer_free(t);
+        return NULL;
+    }
     if (call->identity || identity)
         set_identity(t, call, call->identity ? call->identity : identity);
     set_options(t, call);
@@ -218,6 +245,10 @@ static void transfer_finish(struct http_transfer *t, CURLcode result)
         error_set(&t->answer.error, ERROR_LIMIT, NULL, "the answer is larger than %zu bytes", t->limit);
     } else if (result == CURLE_OPERATION_TIMEDOUT) {
         error_set(&t->answer.error, ERROR_TIMEOUT, "is it running, and reachable from here?", "no answer in time");
+    } else if (result == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
+        error_set(&t->answer.error, ERROR_MISMATCH,
+                  "somebody else answers there, or its key has changed: ask its owner for the fingerprint",
+                  "the certificate is not the one that was promised");
     } else if (result != CURLE_OK) {
         const char *hint = result == CURLE_COULDNT_CONNECT            ? "is it running, and reachable from here?"
                            : result == CURLE_URL_MALFORMAT            ? "check the address"

@@ -4,7 +4,8 @@
  *
  * Connections are kept alive and shared by all calls of a client. Redirects are not followed, proxies of the environment not used,
  * and no protocol but HTTP and HTTPS is spoken. Plain HTTP goes to loopback addresses only, unless the client was made with
- * `plain`; HTTPS is verified against the system's certificates. An answer larger than its limit ends the call.
+ * `plain`; HTTPS is verified against the pin that the URL ends with (tls.h), else against the system's certificates. An unexpected key: mismatch.
+ * An answer larger than its limit ends the call.
  */
 #ifndef RONDO_NET_HTTP_CLIENT_H
 #define RONDO_NET_HTTP_CLIENT_H
@@ -30,7 +31,8 @@ struct http_call {
     size_t limit;        /* of the answer's body, bytes; 0: HTTP_ANSWER_LIMIT */
     unsigned connect_ms; /* 0: 5,000 */
     unsigned total_ms;   /* 0: 30,000 */
-    const struct secret_key *identity; /* whose request it is (request_key.h); NULL: the client's, or nobody's. Borrowed for the call */
+    const struct secret_key
+        *identity; /* whose request it is (request_key.h); NULL: the client's, or nobody's. Borrowed for the call */
 };
 
 #define HTTP_ANSWER_LIMIT (2u << 20)
@@ -47,9 +49,9 @@ struct http_answer {
 bool http_answer_ok(const struct http_answer *answer, struct error *err);
 
 struct http_client_options {
-    bool plain;                    /* plain HTTP to addresses other than loopback */
-    unsigned connections;          /* in all, 0: 64 */
-    unsigned connections_per_host; /* 0: 8; more calls wait their turn */
+    bool plain;                        /* plain HTTP to addresses other than loopback */
+    unsigned connections;              /* in all, 0: 64 */
+    unsigned connections_per_host;     /* 0: 8; more calls wait their turn */
     const struct secret_key *identity; /* of every call; borrowed for the client's life; NULL: none */
 };
 
@@ -75,7 +77,7 @@ bool http_fetch(const struct http_call *call, bool plain, struct http_answer *an
 /* True for http://127.x.y.z, http://[::1] and http://localhost, with or without port and path. */
 bool http_url_is_loopback(const char *url);
 
-/* base without slashes at its end + path. The caller frees. */
+/* base without slashes at its end + path; a pin stays at the end. The caller frees. */
 char *http_url_join(const char *base, const char *path);
 
 #endif

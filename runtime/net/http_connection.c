@@ -47,7 +47,7 @@ static enum rank rank_of(struct http_connection *c)
     return r->response ? RANK_BUSY : RANK_SENDING;
 }
 
-/* Of those with this address, or of all. */
+/* Of those with this address, or of all; the list begins with the newest. */
 static void push_out(struct http_server *server, const struct http_connection *newcomer, const char *address)
 {
     struct http_connection *first = NULL;
@@ -59,7 +59,7 @@ static void push_out(struct http_server *server, const struct http_connection *n
 
         enum rank rank = rank_of(c);
 
-        if (rank < lowest || (rank == lowest && first && c->since < first->since)) {
+        if (rank < lowest || (rank == lowest && first && c->since <= first->since)) {
             first = c;
             lowest = rank;
         }
@@ -118,6 +118,7 @@ static void connection_closed(struct http_connection *c)
     if (!c)
         return;
     assert(!c->request);
+    http_wait_forget(c->server, c->socket);
     if (c->previous)
         c->previous->next = c->next;
     else

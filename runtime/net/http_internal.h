@@ -12,6 +12,7 @@
 #include "runtime/net/http_server.h"
 #include "runtime/net/request_key.h"
 #include "runtime/net/sender.h"
+#include "runtime/net/tls.h"
 
 #define HTTP_PARAMETERS     4
 #define HTTP_ANSWER_HEADERS 4
@@ -61,7 +62,9 @@ struct http_server {
     struct MHD_Daemon *daemon;
     uv_poll_t poll;
     uv_timer_t run_timer, sweep_timer;
-    unsigned open_handles; /* the three above, until each is closed */
+    uv_idle_t again;        /* the library has more to do: at the next turn of the loop */
+    unsigned open_handles;  /* the four above, until each is closed */
+    struct http_wait *wait; /* with TLS; NULL: the library waits for itself */
     const struct http_route *routes;
     void *context;
     struct http_limits limits;
@@ -69,9 +72,10 @@ struct http_server {
     unsigned connection_count, stream_count;
     size_t body_bytes;
     uint16_t port;
-    char url[96];
+    char url[96];                   /* without a pin: what requests are made to */
+    char pinned[96 + TLS_PIN_TEXT]; /* with it, where there is one */
     bool closing;
-    bool resumed; /* a connection was resumed: the library must run again */
+    bool resumed;                 /* a connection was resumed: the library must run again */
     struct sender_table *senders; /* owned */
     bool (*knows)(const struct public_key *key, void *context);
     char origin[288]; /* of the endpoint that others reach it by; empty: none but url */
@@ -94,6 +98,13 @@ void http_connection_cut(struct http_connection *connection); /* shuts the socke
 
 /* http_server.c */
 void http_connection_resume(struct http_server *server, struct MHD_Connection *handle);
+
+/* http_wait.c */
+bool http_wait_new(struct http_server *server, struct error *err);
+void http_wait_free(struct http_server *server);
+int http_wait_descriptor(const struct http_server *server); /* readable when there is something to do */
+void http_wait_run(struct http_server *server);
+void http_wait_forget(struct http_server *server, int fd); /* about to be closed */
 
 /* event_stream.c */
 void event_stream_ping(struct event_stream *stream);

@@ -159,8 +159,8 @@ static bool sender_admit(struct http_request *r)
     bool banned = sender_banned(s, now), sends = strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0;
     struct public_key key;
 
-    if (!(banned && sends) && sender_allows(s, banned ? BANNED_PER_SECOND : limits->requests_per_second,
-                                            banned ? BANNED_BURST : limits->burst, now))
+    if (!(banned && sends) &&
+        sender_allows(s, banned ? BANNED_PER_SECOND : limits->requests_per_second, banned ? BANNED_BURST : limits->burst, now))
         return true;
     if (http_request_key(r, &key)) {
         s = sender_of_key(r->server->senders, &key, now);
@@ -169,8 +169,8 @@ static bool sender_admit(struct http_request *r)
             return true;
     }
     if (banned)
-        http_answer_refusal(r, 429, ERROR_BANNED, "ask again in some minutes",
-                            "%s has sent too much that nobody honest sends", r->connection->address);
+        http_answer_refusal(r, 429, ERROR_BANNED, "ask again in some minutes", "%s has sent too much that nobody honest sends",
+                            r->connection->address);
     else
         http_answer_refusal(r, 429, ERROR_LIMIT, "ask less often", "too many requests from %s", r->connection->address);
     return false;

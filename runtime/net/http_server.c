@@ -140,6 +140,12 @@ static void on_run_timer(uv_timer_t *timer)
     run(timer->data);
 }
 
+static void on_again(uv_idle_t *again)
+{
+    uv_idle_stop(again);
+    run(again->data);
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
@@ -149,12 +155,17 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 static void run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait;
+    bool timed;
 
     server->resumed = false;
-    MHD_run(server->daemon);
-    if (server->resumed)
-        uv_timer_start(&server->run_timer, on_run_timer, 0, 0);
-    else if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
+    if (server->wait)
+        http_wait_run(server);
+    else
+        MHD_run(server->daemon);
+    timed = MHD_get_timeout(server->daemon, &wait) == MHD_YES;
+    if (server->resumed || (timed && wait == 0))
+        uv_idle_start(&server->again, on_again);
+    else if (timed)
         uv_timer_start(&server->run_timer, on_run_timer, wait, 0);
     else
         uv_timer_stop(&server->run_timer);
@@ -166,7 +177,7 @@ void http_connection_resume(struct http_server *server, struct MHD_Connection *h
     MHD_resume_connection(handle);
     server->resumed = true;
     if (!server->closing)
-        uv_timer_start(&server->run_timer, on_run_timer, 0, 0);
+        uv_idle_start(&server->again, on_again);
 }
 
 static void on_sweep(uv_timer_t *timer)
@@ -180,15 +191,25 @@ static void on_sweep(uv_timer_t *timer)
 
 /* ---- life ---- */
 
-static bool daemon_start(struct http_server *server, int fd, bool v6, struct error *err)
+static bool daemon_start(struct http_server *server, int fd, bool v6, const struct tls_certificate *tls, struct error *err)
 {
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (v6 ? MHD_USE_IPv6 : 0u);
+    unsigned flags = (tls ? 0u : MHD_USE_EPOLL) | MHD_ALLOW_SUSPEND_RESUME | (v6 ? MHD_USE_IPv6 : 0u) | (tls ? MHD_USE_TLS : 0u);
+    struct MHD_OptionItem more[] = {
+        { MHD_OPTION_END, 0, NULL }, { MHD_OPTION_END, 0, NULL }, { MHD_OPTION_END, 0, NULL }, { MHD_OPTION_END, 0, NULL }
+    };
+    static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
-    server->daemon =
-        MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
-                         MHD_OPTION_CONNECTION_LIMIT, server->limits.connections + SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
-                         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-                         MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    if (tls) {
+        more[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key };
+        more[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, tls->chain };
+        more[2] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
+    }
+
+    server->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
+        server->limits.connections + SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     if (server->daemon)
         return true;
     close(fd);
@@ -197,13 +218,15 @@ static bool daemon_start(struct http_server *server, int fd, bool v6, struct err
 
 static void watch(struct http_server *server)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    int fd =
+        server->wait ? http_wait_descriptor(server) : MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 
-    uv_poll_init(server->loop, &server->poll, info->epoll_fd);
+    uv_poll_init(server->loop, &server->poll, fd);
+    uv_idle_init(server->loop, &server->again);
     uv_timer_init(server->loop, &server->run_timer);
     uv_timer_init(server->loop, &server->sweep_timer);
-    server->poll.data = server->run_timer.data = server->sweep_timer.data = server;
-    server->open_handles = 3;
+    server->poll.data = server->run_timer.data = server->sweep_timer.data = server->again.data = server;
+    server->open_handles = 4;
     uv_poll_start(&server->poll, UV_READABLE, on_poll);
     uv_timer_start(&server->sweep_timer, on_sweep, SWEEP_MS, SWEEP_MS);
     run(server);
@@ -229,13 +252,24 @@ struct http_server *http_server_new(uv_loop_t *loop, const struct http_server_op
         server->origin[0] = '\0';
 
     int fd = listen_open(address, options->port, &server->port, err);
+    struct tls_certificate tls = { 0 };
+    bool ok =
+        fd >= 0 &&
+        (!options->tls || (tls_certificate_make(options->tls, &tls, err) && http_wait_new(server, err)) || (close(fd), false)) &&
+        daemon_start(server, fd, v6, options->tls ? &tls : NULL, err);
 
-    if (fd < 0 || !daemon_start(server, fd, v6, err)) {
+    snprintf(server->url, sizeof server->url, v6 ? "%s://[%s]:%u" : "%s://%s:%u", options->tls ? "https" : "http", address,
+             server->port);
+    snprintf(server->pinned, sizeof server->pinned, "%s", server->url);
+    if (options->tls)
+        tls_pin_add(server->url, tls.fingerprint, server->pinned, sizeof server->pinned);
+    tls_certificate_free(&tls);
+    if (!ok) {
+        http_wait_free(server);
         sender_table_free(server->senders);
         free(server);
         return NULL;
     }
-    snprintf(server->url, sizeof server->url, v6 ? "http://[%s]:%u" : "http://%s:%u", address, server->port);
     watch(server);
     return server;
 }
@@ -273,10 +307,12 @@ void http_server_free(struct http_server *server)
     resume_all(server);
     uv_poll_stop(&server->poll); /* before the library closes its descriptor */
     uv_close((uv_handle_t *)&server->poll, on_handle_closed);
+    uv_close((uv_handle_t *)&server->again, on_handle_closed);
     uv_close((uv_handle_t *)&server->run_timer, on_handle_closed);
     uv_close((uv_handle_t *)&server->sweep_timer, on_handle_closed);
     MHD_stop_daemon(server->daemon);
     server->daemon = NULL;
+    http_wait_free(server);
 }
 
 uint16_t http_server_port(const struct http_server *server)
@@ -286,7 +322,7 @@ uint16_t http_server_port(const struct http_server *server)
 
 const char *http_server_url(const struct http_server *server)
 {
-    return server->url;
+    return server->pinned;
 }
 
 unsigned http_server_connections(const struct http_server *server)

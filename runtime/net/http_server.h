@@ -61,6 +61,7 @@ struct http_server_options {
     const struct http_limits *limits; /* NULL: http_limits_default */
     /* Whose requests count for their key and not for their address (request_key.h). NULL: nobody's, and nobody is banned. */
     bool (*knows)(const struct public_key *key, void *context);
+    const uint8_t *tls;   /* TLS_SECRET bytes, borrowed for the call (tls.h); NULL: plain HTTP */
     const char *endpoint; /* URL that others reach it by, when that is not address and port; NULL: none */
 };
 
@@ -72,7 +73,8 @@ struct http_server *http_server_new(uv_loop_t *loop, const struct http_server_op
 void http_server_free(struct http_server *server);
 
 uint16_t http_server_port(const struct http_server *server);
-const char *http_server_url(const struct http_server *server); /* "http://127.0.0.1:4711", without a slash at the end; borrowed */
+/* "http://127.0.0.1:4711", without a slash at the end; with TLS "https://127.0.0.1:4711#sha256=..." (tls.h). Borrowed. */
+const char *http_server_url(const struct http_server *server);
 unsigned http_server_connections(const struct http_server *server);
 
 /* Answers since it listens, by status, and problems among them, by code; connections cut for a deadline, or to make room; senders that are

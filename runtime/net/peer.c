@@ -95,7 +95,7 @@ bool peer_list_put(struct peer_list *list, const char *did, const char *endpoint
     if (!text_is_plain(did, PEER_DID) || strncmp(did, "did:", 4) != 0)
         return error_set(err, ERROR_SYNTAX, "it looks like did:tenzro:machine:z6Mk...", "not a DID: %.80s", did);
     if (!endpoint_is_sound(endpoint))
-        return error_set(err, ERROR_SYNTAX, "it begins with http:// or https:// and has at most 255 characters",
+        return error_set(err, ERROR_SYNTAX, "it begins with http:// or https:// and has at most 255 characters, and a pin",
                          "not an endpoint: %.80s", endpoint);
     place = place_of(list, did, &found);
     if (!found && list->count == PEER_LIMIT)

@@ -19,13 +19,13 @@
 
 #define PEER_LIMIT    1024
 #define PEER_DID      128 /* bytes with the end */
-#define PEER_ENDPOINT 256 /* bytes with the end */
+#define PEER_ENDPOINT 336 /* bytes with the end: a URL of 256 and a pin (tls.h) */
 
 enum peer_outcome { PEER_GOOD, PEER_SILENT, PEER_BAD };
 
 struct peer {
     char did[PEER_DID];
-    char endpoint[PEER_ENDPOINT]; /* URL without a slash at its end */
+    char endpoint[PEER_ENDPOINT]; /* URL without a slash at its end; with its pin, where it has one */
     int score;                    /* 0 worst .. 1000 best, new peers 500 */
     unsigned failures;            /* in a row */
     uint64_t scored_ms;           /* when the score was last brought up to date */

@@ -34,7 +34,8 @@ bool request_origin(const char *url, char *out, size_t size)
     return true;
 }
 
-static size_t signed_text(const char *method, const char *origin, const char *path, int64_t ms, const char *hash, char out[SIGNED])
+static size_t signed_text(const char *method, const char *origin, const char *path, int64_t ms, const char *hash,
+                          char out[SIGNED])
 {
     int size = snprintf(out, SIGNED, "rondo request\n%s\n%s\n%.*s\n%lld\n%s\n", method, origin, (int)strcspn(path, "?#"), path,
                         (long long)ms, hash);

@@ -84,7 +84,7 @@ bool sender_allows(struct sender *s, unsigned per_second, unsigned burst, uint64
     if (s->filled == 0)
         s->tokens = full;
     else
-        s->tokens += (now_ms - s->filled) * per_second;
+        s->tokens += now_ms > s->filled ? (now_ms - s->filled) * per_second : 0;
     if (s->tokens > full)
         s->tokens = full;
     s->filled = now_ms ? now_ms : 1;

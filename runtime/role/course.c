@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "native/base/file.h"
+#include "native/base/hex.h"
 #include "native/base/json.h"
+#include "runtime/net/tls.h"
 #include "runtime/role/driver.h"
 #include "runtime/round/membership.h"
 #include "runtime/store/object.h"
@@ -87,17 +89,33 @@ void course_free(struct course *c)
 
 const char *course_endpoint(const struct course *c, const char *did)
 {
-    const char *endpoint =
-        json_string_value(json_object_get(json_object_get(json_object_get(c->enrolments, did), "payload"), "endpoint"));
+    const char *endpoint = json_string_value(json_object_get(json_object_get(c->enrolments, did), "url"));
 
     return endpoint && endpoint[0] ? endpoint : NULL;
 }
 
+/* The endpoint with the fingerprint as its pin. False (syntax) when they do not go together. */
+static bool pinned_endpoint(const struct document *enrolment, char url[PEER_ENDPOINT], struct error *err)
+{
+    const char *endpoint = document_text(enrolment->json, "endpoint"),
+               *fingerprint = document_text(enrolment->json, "fingerprint");
+    uint8_t bytes[TLS_FINGERPRINT];
+    size_t length;
+    bool pinned;
+
+    snprintf(url, PEER_ENDPOINT, "%s", endpoint ? endpoint : "");
+    if (!endpoint || !endpoint[0] || !fingerprint)
+        return true;
+    return (hex_decode(fingerprint, strlen(fingerprint), bytes, sizeof bytes) &&
+            tls_pin_add(endpoint, bytes, url, PEER_ENDPOINT) && tls_pin_split(url, &length, &pinned, bytes, err)) ||
+           error_set(err, ERROR_SYNTAX, "a fingerprint belongs to an https endpoint",
+                     "endpoint and fingerprint do not go together");
+}
+
 bool course_enrol(struct course *c, const struct document *document, struct error *err)
 {
-    char did[DID_TEXT];
+    char did[DID_TEXT], url[PEER_ENDPOINT];
     json_t *envelope;
-    const char *endpoint;
 
     if (!hash_equal(document->run, c->id))
         return error_set(err, ERROR_MISMATCH, NULL, "an enrolment for another run");
@@ -105,16 +123,17 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
     if (document_integer(document->json, "serial") <
         document_integer(json_object_get(json_object_get(c->enrolments, did), "payload"), "serial"))
         return true; /* an old one that comes late */
+    if (!pinned_endpoint(document, url, err))
+        return false;
     envelope = json_read((const char *)document->bytes.bytes, document->bytes.size, DOCUMENT_ANSWER, err);
     if (!envelope)
         return false;
-    endpoint = document_text(document->json, "endpoint");
-    if (endpoint && endpoint[0] && strcmp(did, c->node->did) != 0 &&
-        !peer_list_put(c->node->peers, did, endpoint, uv_now(&c->node->loop), err)) {
+    if (url[0] && strcmp(did, c->node->did) != 0 && !peer_list_put(c->node->peers, did, url, uv_now(&c->node->loop), err)) {
         json_decref(envelope);
         return false;
     }
-    json_object_set_new(c->enrolments, did, json_pack("{s:o, s:O}", "envelope", envelope, "payload", document->json));
+    json_object_set_new(c->enrolments, did,
+                        json_pack("{s:o, s:O, s:s}", "envelope", envelope, "payload", document->json, "url", url));
     return true;
 }
 
@@ -172,7 +191,9 @@ bool course_invites(const struct course *c, const struct public_key *key)
 static json_t *ask(const struct node *node, const char *path, struct buffer *raw, struct error *err)
 {
     char *url = http_url_join(node->options.peer, path);
-    struct http_call call = { .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 10000, .identity = &node->keys.identity };
+    struct http_call call = {
+        .method = "GET", .url = url, .limit = DOCUMENT_ANSWER, .total_ms = 10000, .identity = &node->keys.identity
+    };
     struct http_answer answer = { 0 };
     json_t *value = NULL;
 
@@ -208,10 +229,10 @@ static void take_enrolment(struct course *c, json_t *envelope)
     struct error err = { 0 };
     const char *code;
 
-    if (document_read_known(envelope, node->known, &document, &err) && document.type == DOCUMENT_ENROLMENT && hash_equal(document.run, c->id) &&
-        course_admits(c, &document, &code) && !journal_has_document(node->journal, document.id) &&
-        course_has_room(c, &document) && journal_put_document(node->journal, &document, &err) &&
-        course_enrol(c, &document, &err) && node->driver) {
+    if (document_read_known(envelope, node->known, &document, &err) && document.type == DOCUMENT_ENROLMENT &&
+        hash_equal(document.run, c->id) && course_admits(c, &document, &code) &&
+        !journal_has_document(node->journal, document.id) && course_has_room(c, &document) &&
+        journal_put_document(node->journal, &document, &err) && course_enrol(c, &document, &err) && node->driver) {
         json_t *message = json_pack("{s:[O]}", "documents", envelope);
 
         driver_message(node->driver, message);

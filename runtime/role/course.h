@@ -29,7 +29,7 @@ struct course {
     struct document document; /* of the run */
     struct run_spec spec;
     struct rules rules;
-    json_t *enrolments; /* did -> { envelope, payload }; the newest of each */
+    json_t *enrolments; /* did -> { envelope, payload, url }; the newest of each */
     bool announced;     /* the peer has this node's enrolment */
     size_t turn;        /* which peer is asked next for enrolments */
     json_t *shards;     /* owned: list of CIDs of the dataset's shards, once the manifest is here */
@@ -47,7 +47,7 @@ void course_free(struct course *course);
 bool course_admits(const struct course *course, const struct document *document, const char **code);
 /* Takes an enrolment document that was verified: learns its endpoint, unless a later one of the same machine is known. */
 bool course_enrol(struct course *course, const struct document *document, struct error *err);
-/* The endpoint an enrolled machine gave, or NULL. Borrowed. */
+/* The endpoint an enrolled machine gave, with its fingerprint as a pin (tls.h), or NULL. Borrowed. */
 const char *course_endpoint(const struct course *course, const char *did);
 /* Whether a signer that the spec lets speak may have one more document of this type kept here: honest ones need few. Documents whose round is
  * theirs to choose are counted over all rounds. */

@@ -2,9 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/hex.h"
 #include "native/base/json.h"
 #include "native/base/memory_limit.h"
 #include "native/kernel/class.h"
+#include "runtime/net/tls.h"
 #include "runtime/role/driver_internal.h"
 
 enum { PREPARE_MS = 600000 };
@@ -26,16 +28,28 @@ bool driver_enrol(struct driver *d, struct error *err)
 
     kernel_class_digest(class_digest.bytes);
     hash_hex(class_digest, digest);
-    if (have && strcmp(document_text(have, "endpoint") ? document_text(have, "endpoint") : "", node_endpoint(node)) == 0 &&
-        strcmp(document_text(have, "kernel_class"), digest) == 0) {
+    const char *told = course_endpoint(d->course, node->did), *endpoint = node_endpoint(node);
+    uint8_t fingerprint[TLS_FINGERPRINT];
+    char digits[2 * TLS_FINGERPRINT + 1];
+    size_t length;
+    bool pinned;
+
+    if (!tls_pin_split(endpoint, &length, &pinned, fingerprint, err))
+        return false;
+    if (have && strcmp(told ? told : "", endpoint) == 0 && strcmp(document_text(have, "kernel_class"), digest) == 0) {
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
     }
-    json_t *fields = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I}}", "run", cid_text(d->course->id, run), "role",
-                               node->role, "account", address_text(node->account, account), "kernel_class", digest, "endpoint",
-                               node_endpoint(node), "serial", have ? document_integer(have, "serial") + 1 : (json_int_t)0,
-                               "capacity", "memory", (json_int_t)memory_limit(), "threads",
-                               (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
+    json_t *fields =
+        json_pack("{s:s, s:s, s:s, s:s, s:s%, s:I, s:{s:I, s:I, s:I}}", "run", cid_text(d->course->id, run), "role", node->role,
+                  "account", address_text(node->account, account), "kernel_class", digest, "endpoint", endpoint, length, "serial",
+                  have ? document_integer(have, "serial") + 1 : (json_int_t)0, "capacity", "memory", (json_int_t)memory_limit(),
+                  "threads", (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
+    if (!length)
+        json_object_set_new(fields, "endpoint", json_null());
+    if (pinned)
+        json_object_set_new(fields, "fingerprint", json_string(hex_encode(fingerprint, sizeof fingerprint, digits)));
+
     bool ok = document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
               journal_put_document(node->journal, &document, err) && course_enrol(d->course, &document, err);
 

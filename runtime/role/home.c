@@ -84,8 +84,9 @@ const char *home_did(const char *home, const char *word, char did[DID_TEXT])
 
 bool home_running_put(const struct node *node, struct error *err)
 {
-    json_t *value = json_pack("{s:s, s:s, s:I, s:s, s:s}", "did", node->did, "endpoint", http_server_url(node->server), "pid",
-                              (json_int_t)getpid(), "role", node->role, "run", node->course->run);
+    json_t *value =
+        json_pack("{s:s, s:s?, s:I, s:s, s:s}", "did", node->did, "endpoint", node->server ? http_server_url(node->server) : NULL,
+                  "pid", (json_int_t)getpid(), "role", node->role, "run", node->course->run);
     char *text = json_dumps(value, JSON_COMPACT), path[4300];
 
     snprintf(path, sizeof path, "%s/running.json", node->folder);

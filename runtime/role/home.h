@@ -1,6 +1,6 @@
 /* home.h - the nodes of a home, and which of them run.
  *
- *     HOME/nodes/NAME/running.json    { "did", "endpoint", "pid", "role", "run" }   while a process serves the folder
+ *     HOME/nodes/NAME/running.json    { "did", "endpoint" (null: it listens nowhere), "pid", "role", "run" }   while a process serves the folder
  */
 #ifndef RONDO_ROLE_HOME_H
 #define RONDO_ROLE_HOME_H

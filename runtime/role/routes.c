@@ -295,7 +295,8 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
 static bool take_document(struct node *node, const json_t *envelope, json_t *missing, struct error *err)
 {
     struct document d = { 0 };
-    bool ok = document_read_known(envelope, node->known, &d, err) && admit_document(node, &d, err) && keep_document(node, &d, missing, err);
+    bool ok = document_read_known(envelope, node->known, &d, err) && admit_document(node, &d, err) &&
+              keep_document(node, &d, missing, err);
 
     if (ok)
         metrics_count(node, METRIC_DOCUMENTS, document_type_name(d.type), NULL);

@@ -135,7 +135,8 @@ static void a_block_is_pushed_once_to_one_that_never_has_it(void **state)
     assert_true(block_put(&p->node.blocks, "a payload", 9, &id, &err));
     cid_text(id, p->wanted);
     json_object_set_new(p->course.enrolments, "did:x",
-                        json_pack("{s:{s:s}}", "payload", "endpoint", http_server_url(p->node.server)));
+                        json_pack("{s:{s:s}, s:s}", "payload", "endpoint", http_server_url(p->node.server), "url",
+                                  http_server_url(p->node.server)));
     action = json_pack("{s:[s], s:{s:[o]}}", "to", "did:x", "message", "documents", contribution(id));
     driver_send(&p->driver, action);
     json_decref(action);

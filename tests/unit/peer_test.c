@@ -50,7 +50,7 @@ static void peers_stand_in_did_order_with_clean_endpoints(void **state)
 static void malformed_dids_and_endpoints_are_refused(void **state)
 {
     static const char *const bad[] = { "", "http://", "ftp://x", "http://a b", "javascript:x", "http://\n" };
-    char longer[300] = "http://";
+    char longer[PEER_ENDPOINT + 8] = "http://";
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(peer_list_put(*state, A, bad[i], 0, &err));

@@ -28,13 +28,13 @@ static int end(void **state)
 
 static void tokens_come_back_with_time_and_no_more_than_the_burst(void **state)
 {
-    struct sender *s = sender_of_address(*state, "10.0.0.1", 0);
+    struct sender *s = sender_of_address(*state, "10.0.0.1", 1000);
 
     for (int i = 0; i < 5; i++)
-        assert_true(sender_allows(s, 2, 5, 0));
-    assert_false(sender_allows(s, 2, 5, 0));
-    assert_true(sender_allows(s, 2, 5, 500));
-    assert_false(sender_allows(s, 2, 5, 500));
+        assert_true(sender_allows(s, 2, 5, 1000));
+    assert_false(sender_allows(s, 2, 5, 1000));
+    assert_true(sender_allows(s, 2, 5, 1500));
+    assert_false(sender_allows(s, 2, 5, 1500));
     for (int i = 0; i < 5; i++)
         assert_true(sender_allows(s, 2, 5, 1000000));
     assert_false(sender_allows(s, 2, 5, 1000000));
@@ -71,7 +71,7 @@ static void seldom_faults_never_ban(void **state)
     uint64_t now = 0;
 
     for (int i = 0; i < 10000; i++) {
-        sender_blame(s, 10, now += 1000);
+        sender_blame(s, 10, now += 2000);
         for (int j = 0; j < 10; j++)
             assert_false(sender_banned(s, now + (uint64_t)j));
     }

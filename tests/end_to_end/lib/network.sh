@@ -67,7 +67,7 @@ launch() {
 }
 
 ledger() {
-    launch ledger "$RONDO" ledger --home "$H" --port "${LEDGER_PORT:-0}" --json
+    launch ledger "$RONDO" ledger --home "$H" --port "${LEDGER_PORT:-0}" --json ${LEDGER_OPTION:-}
     await ledger '"ready"' 60
     LEDGER=$(sed -n 's/.*"endpoint":"\([^"]*\)".*/\1/p' "$T/log/ledger" | tail -1)
     LEDGER_PORT=${LEDGER##*:}
@@ -81,7 +81,7 @@ node() {
 }
 
 sponsor() {
-    node sponsor sponsor
+    node sponsor sponsor "$@"
     await sponsor '"ready"' 60
     PEER=$(sed -n 's/.*"endpoint":"\([^"]*\)".*/\1/p' "$T/log/sponsor" | tail -1)
 }
