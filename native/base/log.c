@@ -27,7 +27,7 @@ bool log_level_parse(const char *name, enum log_level *out)
     return false;
 }
 
-static void time_text(char text[32])
+const char *log_time(char text[32])
 {
     struct timespec now;
     struct tm utc;
@@ -37,6 +37,7 @@ static void time_text(char text[32])
     size_t at = strftime(text, 32, "%Y-%m-%dT%H:%M:%S", &utc);
 
     snprintf(text + at, 32 - at, ".%03ldZ", now.tv_nsec / 1000000);
+    return text;
 }
 
 static void write_whole(int fd, struct buffer *line)
@@ -56,7 +57,7 @@ static void add_json(struct buffer *line, const struct log *log, enum log_level 
     char time[32];
     json_t *object = json_object();
 
-    time_text(time);
+    log_time(time);
     json_object_set_new(object, "time", json_string(time));
     json_object_set_new(object, "level", json_string(level_names[level]));
     if (log->node)
@@ -83,7 +84,7 @@ static void add_text(struct buffer *line, const struct log *log, enum log_level 
 {
     char time[32];
 
-    time_text(time);
+    log_time(time);
     buffer_printf(line, "%s  %-5s", time, level_names[level]);
     if (log->node)
         buffer_printf(line, "  %s", log->node);

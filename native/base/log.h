@@ -33,6 +33,9 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 /* An error with its place and hint; in JSON also its code. */
 void log_error(const struct log *log, const struct error *err);
 
+/* Now, as above: "2026-11-29T22:30:01.250Z". Returns `text`. */
+const char *log_time(char text[32]);
+
 /* False for a name that is none of: error warn info debug. */
 bool log_level_parse(const char *name, enum log_level *out);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "native/base/file.h"
+#include "native/base/log.h"
 #include "runtime/ledger/client.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/metrics.h"
@@ -171,39 +172,56 @@ void node_stop(struct node *node, const struct error *fault)
     uv_stop(&node->loop);
 }
 
-/* "round 3 final: accepted 4" from the members that matter to a person. */
+/* The members that matter to a person, after what every line has: time, node, run and round. */
 static void tell_person(const struct node *node, const char *kind, const json_t *body)
 {
-    const char *key;
+    const char *folder = strrchr(node->folder, '/'), *key;
+    struct log log = log_default(LOG_INFO);
+    struct buffer text = { 0 };
     json_t *value;
 
-    fprintf(stderr, "%s %s", node->role, kind);
+    log.node = folder ? folder + 1 : node->role;
+    log.run = node->course ? node->course->spec.name : NULL;
+    log.round = node->driver ? driver_round(node->driver) : -1;
+    buffer_add_text(&text, kind);
     json_object_foreach((json_t *)(uintptr_t)body, key, value)
     {
         if (json_is_string(value))
-            fprintf(stderr, " %s=%s", key, json_string_value(value));
+            buffer_printf(&text, " %s=%s", key, json_string_value(value));
         else if (json_is_integer(value))
-            fprintf(stderr, " %s=%lld", key, (long long)json_integer_value(value));
+            buffer_printf(&text, " %s=%lld", key, (long long)json_integer_value(value));
         else if (json_is_real(value))
-            fprintf(stderr, " %s=%.4g", key, json_real_value(value));
+            buffer_printf(&text, " %s=%.4g", key, json_real_value(value));
         else if (json_is_boolean(value))
-            fprintf(stderr, " %s=%s", key, json_is_true(value) ? "yes" : "no");
+            buffer_printf(&text, " %s=%s", key, json_is_true(value) ? "yes" : "no");
     }
-    fputc('\n', stderr);
+    log_write(&log, json_object_get(body, "error") ? LOG_WARN : LOG_INFO, "%s", buffer_text(&text));
+    buffer_free(&text);
+}
+
+/* An event says its own round, else it is of the open one. */
+static void tell_program(const struct node *node, const char *kind, const json_t *body)
+{
+    json_t *line = json_pack("{s:s, s:s, s:s}", "event", kind, "role", node->role, "did", node->did);
+    char time[32];
+
+    json_object_update(line, (json_t *)(uintptr_t)body);
+    if (node->course && !json_object_get(line, "run"))
+        json_object_set_new(line, "run", json_string(node->course->run));
+    if (node->driver && !json_object_get(line, "round"))
+        json_object_set_new(line, "round", json_integer(driver_round(node->driver)));
+    json_object_set_new(line, "time", json_string(log_time(time)));
+    json_dumpf(line, stdout, JSON_COMPACT);
+    fputc('\n', stdout);
+    fflush(stdout);
+    json_decref(line);
 }
 
 void node_tell(struct node *node, const char *kind, json_t *body)
 {
-    if (node->options.json) {
-        json_t *line = json_pack("{s:s, s:s, s:s}", "event", kind, "role", node->role, "did", node->did);
-
-        json_object_update(line, body);
-        json_dumpf(line, stdout, JSON_COMPACT);
-        fputc('\n', stdout);
-        fflush(stdout);
-        json_decref(line);
-    } else if (!node->options.quiet) {
+    if (node->options.json)
+        tell_program(node, kind, body);
+    else if (!node->options.quiet)
         tell_person(node, kind, body);
-    }
     json_decref(body);
 }
