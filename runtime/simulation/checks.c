@@ -143,7 +143,7 @@ static json_t *source_result(void *context, const json_t *request)
     char hex[HASH_TEXT];
     fold_hash(request, hex);
     json_t *known = json_object_get(s->results, hex);
-    return json_pack("{ssso}", "code", "ok", "result", known ? json_incref(known) : sim_compute(request, false));
+    return json_pack("{ssso}", "code", "ok", "result", known ? json_incref(known) : sim_compute(s, request, false));
 }
 
 static bool recomputes(struct sim *s, const json_t *previous, const json_t *final, struct error *err)

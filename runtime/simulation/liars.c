@@ -136,7 +136,7 @@ static json_t *record_from(struct sim *s, const json_t *record, const json_t *he
         request = outcome == RECORD_NEEDS ? json_object_get(out, "request") : NULL;
         if (request) {
             value_hash(request, "rondo/request", hex);
-            json_object_set_new(results, hex, json_pack("{ssso}", "code", "ok", "result", sim_compute(request, false)));
+            json_object_set_new(results, hex, json_pack("{ssso}", "code", "ok", "result", sim_compute(s, request, false)));
         } else {
             tries = 8;
         }
@@ -258,6 +258,10 @@ json_t *liar_message(struct sim *s, const struct node *n, int to, json_t *messag
                                      UINT64_C(1) << LIE_HEADS | UINT64_C(1) << LIE_PROPOSE;
     if (n->lie == LIE_SILENT) {
         sim_lie(s, LIE_SILENT);
+        return NULL;
+    }
+    if (n->lie == LIE_MUTE && value_is(json_array_get(json_object_get(message, "documents"), 0), "type", "opening")) {
+        sim_lie(s, LIE_MUTE);
         return NULL;
     }
     if (!(twisting >> n->lie & 1) && n->lie != LIE_TWICE)

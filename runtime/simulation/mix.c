@@ -143,7 +143,9 @@ struct simulation simulation_from_seed(uint64_t seed)
     };
     int size = (int)sim_below(&dice, 16);
     size = size < 12 ? 0 : size - 11;
-    struct simulation set = { .seed = seed, .syncers = committees[size][0], .threshold = committees[size][1] };
+    struct simulation set = {
+        .seed = seed, .keeps = seed % 8 == 7, .syncers = committees[size][0], .threshold = committees[size][1]
+    };
     set.keep_end = UINT64_MAX;
     set.trainers = 3 + (int)sim_below(&dice, 3);
     set.quorum = 2;

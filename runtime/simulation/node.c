@@ -88,6 +88,7 @@ void sim_start(struct sim *s, int i)
     n->cancelled = -1;
     n->timer = 0;
     n->heard = json_object();
+    n->wanting = json_array();
     n->wiped |= n->syncer && !json_object_get(n->disk, "round");
     n->alive = machine_new(s, n, &err);
     if (!n->alive) {
@@ -120,9 +121,49 @@ void sim_stop(struct sim *s, int i, bool wipe)
     n->life++;
     json_decref(n->heard);
     json_decref(n->closing);
-    n->heard = n->closing = NULL;
+    json_decref(n->wanting);
+    n->heard = n->closing = n->wanting = NULL;
     sim_push(s, (struct queued){
                     .at = s->now + 100 + (wipe ? 0 : sim_below(s, 5000)), .what = WHAT_START, .node = i, .life = n->life });
+}
+
+/* ---- replays ---------------------------------------------------------------------------------------------------------- */
+
+static void replay(struct sim *s, int i, const json_t *body)
+{
+    sim_later(s, i, 200 + sim_below(s, 800), EVENT_REPLAYED,
+              json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
+}
+
+/* Whether the trainer has shown this node what the contribution begins with, if it begins with anything. */
+static bool has_carry(const struct sim *s, const struct node *n, const json_t *body)
+{
+    const json_t *carry = json_object_get(json_object_get(body, "context"), "carry");
+    const json_t *made = json_object_get(s->documents, value_text(body, "cid"));
+    const char *cid;
+    json_t *envelope;
+    if (!carry || !json_is_string(json_object_get(json_object_get(made, "payload"), "carry_in")))
+        return true;
+    json_object_foreach(n->documents, cid, envelope)
+    {
+        const json_t *payload = json_object_get(envelope, "payload");
+        if (value_is(envelope, "type", "opening") && value_is(payload, "contribution", value_text(body, "cid")) &&
+            value_is(payload, "trace", value_text(carry, "object")))
+            return true;
+    }
+    return false;
+}
+
+void sim_shown(struct sim *s)
+{
+    for (int i = 0; i < s->count; i++)
+        for (size_t k = json_array_size(s->nodes[i].wanting); k-- > 0;) {
+            json_t *body = json_array_get(s->nodes[i].wanting, k);
+            if (!has_carry(s, &s->nodes[i], body))
+                continue;
+            replay(s, i, body);
+            json_array_remove(s->nodes[i].wanting, k);
+        }
 }
 
 /* ---- actions --------------------------------------------------------------------------------------------------------- */
@@ -170,12 +211,12 @@ static void compute(struct sim *s, int i, const json_t *body)
     bool fold = value_is(request, "kind", "fold"), wrong = fold && n->lie == LIE_ROOTS;
     json_t *result = json_object_get(s->results, hash);
     if (!result)
-        json_object_set_new(s->results, hash, result = sim_compute(request, false));
+        json_object_set_new(s->results, hash, result = sim_compute(s, request, false));
     if (wrong)
         sim_lie(s, LIE_ROOTS);
     sim_later(s, i, fold && sim_fault(s, FAULT_LATE, i) ? 5 + sim_below(s, 20000) : 5 + sim_below(s, 100), EVENT_COMPUTED,
               json_pack("{sssssosO}", "hash", hash, "code", "ok", "result",
-                        wrong ? sim_compute(request, true) : json_incref(result), "round", json_object_get(body, "round")));
+                        wrong ? sim_compute(s, request, true) : json_incref(result), "round", json_object_get(body, "round")));
 }
 
 static bool answers_training(struct sim *s, int i, int64_t round)
@@ -221,8 +262,10 @@ static bool perform(struct sim *s, int i, const struct action *action)
                             sim_check(json_object_get(body, "document"), json_object_get(body, "context"))));
         break;
     case ACTION_REPLAY:
-        sim_later(s, i, 200 + sim_below(s, 800), EVENT_REPLAYED,
-                  json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
+        if (has_carry(s, n, body))
+            replay(s, i, body);
+        else
+            json_array_append(n->wanting, body);
         break;
     case ACTION_JUDGE:
         sim_later(s, i, 50 + sim_below(s, 300), EVENT_CHECKED,

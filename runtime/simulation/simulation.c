@@ -146,6 +146,7 @@ static void next_event(struct sim *s)
         sim_push(s, (struct queued){ .at = s->now + BLOCK_MS, .what = WHAT_BLOCK });
         break;
     case WHAT_TICK:
+        sim_shown(s);
         mischief(s);
         break;
     case WHAT_START:

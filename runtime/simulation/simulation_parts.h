@@ -53,7 +53,8 @@ struct node {
     int64_t head;            /* height last told */
     json_t *heard, *closing; /* contributions: taken in during this life; those among them when the round closed */
     int64_t closing_round;
-    int64_t jumped; /* round open when the clock last jumped; -1: never */
+    int64_t jumped;  /* round open when the clock last jumped; -1: never */
+    json_t *wanting; /* replays that wait for a carry to be shown */
     uint64_t messages;
 };
 
@@ -119,6 +120,7 @@ void sim_step(struct sim *s, int i, enum event_kind kind, json_t *body);
 int64_t sim_clock(const struct sim *s, const struct node *n);
 void sim_timer(struct sim *s, int i); /* puts the timer into the queue, again after the clock has jumped */
 int64_t sim_round(const struct node *n);
+void sim_shown(struct sim *s); /* replays whose carry has come are done */
 
 /* ---- network.c */
 
@@ -144,7 +146,7 @@ void chain_end(struct sim *s);                                   /* expiry, refu
 
 json_t *sim_sign(void *context, const char *type, json_t *payload, struct error *err);
 json_t *sim_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err);
-json_t *sim_compute(const json_t *request, bool wrong);
+json_t *sim_compute(const struct sim *s, const json_t *request, bool wrong);
 json_t *sim_training(struct sim *s, int node, const json_t *context);
 const char *sim_check(const json_t *document, const json_t *context); /* a code */
 int64_t sim_replay(const struct sim *s, const json_t *body);          /* -1: equal */

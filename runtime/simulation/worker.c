@@ -40,8 +40,11 @@ static json_t *text_hash(const char *type, const json_t *value)
 /* What training gives: by the state it starts from, the seed and who does it. */
 static json_t *body_of(const json_t *context, const json_t *did)
 {
+    const json_t *carry = json_object_get(context, "carry");
     json_t *key =
         json_pack("{sOsOsO}", "seed", json_object_get(context, "seed"), "did", did, "state", json_object_get(context, "state"));
+    if (carry)
+        json_object_set(key, "carry", json_object_get(carry, "root"));
     json_t *body = text_hash("sim/body", key);
     json_decref(key);
     return body;
@@ -55,10 +58,11 @@ json_t *sim_fold_step(const json_t *outer, const json_t *round, const json_t *co
     return next;
 }
 
-json_t *sim_compute(const json_t *request, bool wrong)
+json_t *sim_compute(const struct sim *s, const json_t *request, bool wrong)
 {
     if (value_is(request, "kind", "plan"))
-        return json_pack("{s{sisO}}", "plan", "steps", 20, "round", json_object_get(request, "round"));
+        return json_pack("{s{sisOss*}}", "plan", "steps", 20, "round", json_object_get(request, "round"), "inner",
+                         s->set->keeps ? "keep" : NULL);
     json_t *outer = json_incref(json_object_get(request, "from")), *steps = json_array(), *round;
     size_t i;
     json_array_foreach(json_object_get(request, "rounds"), i, round)
@@ -90,6 +94,12 @@ json_t *sim_training(struct sim *s, int node, const json_t *context)
     if (lie == LIE_BODY || lie == LIE_COPY || lie == LIE_BROKEN || lie == LIE_WITHHOLD)
         sim_lie(s, lie);
     json_t *contribution = json_pack("{soss}", "body", body, "start", value_text(context, "state"));
+    if (s->set->keeps) {
+        json_object_set_new(contribution, "carry_out", text_hash("sim/carry", body));
+        json_object_set_new(contribution, "carry", text_hash("sim/object", body));
+        if (json_object_get(context, "carry"))
+            json_object_set(contribution, "carry_in", json_object_get(json_object_get(context, "carry"), "root"));
+    }
     if (lie == LIE_BROKEN)
         json_object_set_new(contribution, "broken", json_true());
     if (lie == LIE_WITHHOLD)
@@ -103,6 +113,9 @@ const char *sim_check(const json_t *document, const json_t *context)
         return "missing";
     if (json_object_get(document, "broken"))
         return "truncated";
+    const char *in = value_text(document, "carry_in");
+    if (*in && !value_is(json_object_get(context, "carry"), "root", in))
+        return "carry";
     return value_is(document, "start", value_text(context, "state")) ? "ok" : "start";
 }
 
@@ -129,6 +142,9 @@ static bool is_honest(const struct sim *s, const json_t *body)
 
 const char *sim_judge(const struct sim *s, const json_t *body)
 {
+    const json_t *carry = json_object_get(json_object_get(body, "context"), "carry");
+    if (carry && !value_integer(body, "index") && !value_is(body, "move", "pick"))
+        return value_is(body, "move", "challenge") || value_is(body, "trace", value_text(carry, "object")) ? "ok" : "upheld";
     if (!value_is(body, "move", "pick"))
         return "ok";
     return !is_honest(s, body) && value_integer(body, "index") == 3 ? "upheld" : "rejected";

@@ -55,6 +55,19 @@ static void a_lying_trainer_is_caught_by_a_replay_and_removed(void **state)
     assert_true(run(set).liar_convicted);
 }
 
+static void a_trainer_that_does_not_show_what_it_kept_is_convicted(void **state)
+{
+    (void)state;
+    struct simulation set = lying(LIE_MUTE);
+    set.keeps = true;
+    assert_true(run(set).liar_convicted);
+    set = simulation_calm(1);
+    set.keeps = true;
+    struct simulation_result honest = run(set);
+    assert_int_equal(honest.train, 4);
+    assert_false(honest.liar_convicted);
+}
+
 static void a_copied_contribution_convicts_who_copied(void **state)
 {
     (void)state;
@@ -151,6 +164,7 @@ int main(void)
         cmocka_unit_test(a_run_without_faults_trains_every_round),
         cmocka_unit_test(the_same_seed_ends_in_the_same_state),
         cmocka_unit_test(a_lying_trainer_is_caught_by_a_replay_and_removed),
+        cmocka_unit_test(a_trainer_that_does_not_show_what_it_kept_is_convicted),
         cmocka_unit_test(a_copied_contribution_convicts_who_copied),
         cmocka_unit_test(a_trainer_that_sends_two_contributions_is_convicted),
         cmocka_unit_test(a_syncer_that_votes_for_everything_forks_nothing_and_is_convicted),
