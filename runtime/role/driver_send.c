@@ -9,9 +9,9 @@
 
 /* The machine repeats what matters, so a message that finds too many before it on the way to the same machine is left out: a peer that is
  * slow costs little memory, one that is away a single attempt at a time. */
-enum { ON_THE_WAY = 16, MISSING_MOST = 65536 };
+enum { ON_THE_WAY = 16, MISSING_MOST = 65536, BLOCKS_AT_ONCE = 4 };
 
-/* One message on its way to one machine; then the blocks it lacks, one after another. */
+/* One message on its way to one machine; then the blocks it lacks, some at a time. */
 struct delivery {
     struct driver *driver;
     char did[DID_TEXT];
@@ -19,6 +19,8 @@ struct delivery {
     json_t *documents;     /* CIDs to acknowledge; empty: nothing is pushed */
     json_t *missing;       /* blocks still to push */
     json_t *pushed;        /* CID -> true: no block is pushed twice, whatever the other side says */
+    unsigned asked;        /* calls that are not answered yet */
+    bool failed;           /* it ends with the last of them */
     struct delivery *next; /* in driver->deliveries */
 };
 
@@ -65,9 +67,11 @@ static void call(struct delivery *v, const char *method, const char *path, const
                            .total_ms = 60000,
                            .type = strcmp(method, "PUT") == 0 ? "application/vnd.ipld.raw" : "application/json" };
 
-    if (!http_client_send(v->driver->node->client, &c, done, v, &err)) {
+    if (http_client_send(v->driver->node->client, &c, done, v, &err)) {
+        v->asked++;
+    } else {
         tell_refusal(v, &err);
-        delivery_free(v);
+        v->failed = true;
     }
     free(url);
 }
@@ -97,46 +101,51 @@ static void pushed(void *context, struct http_answer *answer)
 {
     struct delivery *v = context;
 
-    if (take_missing(v, answer))
-        deliver_next(v);
-    else
-        delivery_free(v);
+    v->asked--;
+    v->failed = !take_missing(v, answer) || v->failed;
+    deliver_next(v);
 }
 
-/* Pushes the next block; after the last the documents are acknowledged. */
-static void deliver_next(struct delivery *v)
+/* The last block of the list, on its way. */
+static void push_block(struct delivery *v)
 {
-    struct driver *d = v->driver;
-    size_t count = json_array_size(v->missing), index;
-    json_t *each;
-
-    if (count == 0) {
-        json_array_foreach(v->documents, index, each)
-        {
-            driver_feed(d, EVENT_ACKNOWLEDGED, json_pack("{s:O, s:s}", "cid", each, "did", v->did));
-        }
-        delivery_free(v);
-        return;
-    }
-
-    const char *cid = json_string_value(json_array_get(v->missing, count - 1));
+    size_t last = json_array_size(v->missing) - 1;
+    const char *cid = json_string_value(json_array_get(v->missing, last));
     struct buffer bytes = { 0 };
     struct error err = { 0 };
     struct hash id;
     char path[128];
-    bool ok =
-        cid && !json_object_get(v->pushed, cid) && cid_parse(cid, &id, &err) && block_get(&d->node->blocks, id, &bytes, &err);
+    bool ok = cid && !json_object_get(v->pushed, cid) && cid_parse(cid, &id, &err) &&
+              block_get(&v->driver->node->blocks, id, &bytes, &err);
 
     if (ok) {
         snprintf(path, sizeof path, "/v1/blocks/%s", cid);
         json_object_set_new(v->pushed, cid, json_true());
-    }
-    json_array_remove(v->missing, count - 1);
-    if (ok)
         call(v, "PUT", path, bytes.bytes, bytes.size, pushed);
-    else
-        delivery_free(v);
+    }
+    v->failed = !ok || v->failed;
+    json_array_remove(v->missing, last);
     buffer_free(&bytes);
+}
+
+/* Pushes the next blocks; after the last answer the documents are acknowledged. */
+static void deliver_next(struct delivery *v)
+{
+    struct driver *d = v->driver;
+    size_t index;
+    json_t *each;
+
+    while (!v->failed && json_array_size(v->missing) && v->asked < BLOCKS_AT_ONCE)
+        push_block(v);
+    if (v->asked)
+        return;
+    if (!v->failed) {
+        json_array_foreach(v->documents, index, each)
+        {
+            driver_feed(d, EVENT_ACKNOWLEDGED, json_pack("{s:O, s:s}", "cid", each, "did", v->did));
+        }
+    }
+    delivery_free(v);
 }
 
 /* CIDs of the documents with blocks that this node made itself: contributions, openings, picks. Members fetch from each other. */
@@ -184,6 +193,8 @@ static void send_to(struct driver *d, const char *did, const char *endpoint, con
     v->next = d->deliveries;
     d->deliveries = v;
     call(v, "POST", "/v1/documents", text, strlen(text), pushed);
+    if (v->failed)
+        delivery_free(v);
 }
 
 void driver_send(struct driver *d, const json_t *body)
