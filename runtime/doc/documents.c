@@ -181,6 +181,7 @@ static const struct schema_field record_fields[] = {
     FIELD("convicted", LIST, .item = &any),
     FIELD("barred", LIST, .item = &a_did),
     FIELD("disputes", LIST, .item = &any),
+    FIELD("openings", LIST, .item = &any, .optional = true),
     FIELD("settled", LIST, .item = &any),
 };
 

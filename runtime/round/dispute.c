@@ -57,6 +57,14 @@ void disputes_count(json_t *open, const json_t *before)
     }
 }
 
+void disputes_keep_openings(json_t *openings, const json_t *record)
+{
+    const char *did;
+    for (size_t i = json_array_size(openings); i-- > 0;)
+        if (!record_find_contribution(record, value_text(json_array_get(openings, i), "contribution"), &did))
+            json_array_remove(openings, i);
+}
+
 /* ---- verdicts ------------------------------------------------------------------------------------------------------------ */
 
 struct judging {
@@ -73,6 +81,19 @@ static void reject(struct judging *j, const char *did)
 {
     if (!value_lists(j->out.rejected, did))
         json_array_append_new(j->out.rejected, json_string(did));
+}
+
+/* The trace that the accused showed of this step, in whichever dispute; NULL. */
+static json_t *trace_shown(const struct judging *j, const char *contribution, int64_t index)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(j->out.openings, i, one)
+    {
+        if (is_about(one, contribution, index))
+            return json_object_get(one, "trace");
+    }
+    return NULL;
 }
 
 /* Each item of that type: its code and its payload. */
@@ -108,24 +129,40 @@ static void take_challenge(struct judging *j, const char *code, const json_t *pa
     if (!strcmp(code, "upheld"))
         uphold(j, accused, value_integer(entry, "round"));
     if (!strcmp(code, "ok") && !disputes_find(j->out.open, cid, index, challenger))
-        json_array_append_new(j->out.open,
-                              json_pack("{sssssIsIsssnsI}", "contribution", cid, "did", accused, "round",
-                                        (json_int_t)value_integer(entry, "round"), "index", (json_int_t)index, "challenger",
-                                        challenger, "trace", "left", (json_int_t)j->in->rules->answer_rounds));
+        json_array_append_new(j->out.open, json_pack("{sssssIsIsssO?sI}", "contribution", cid, "did", accused, "round",
+                                                     (json_int_t)value_integer(entry, "round"), "index", (json_int_t)index,
+                                                     "challenger", challenger, "trace", trace_shown(j, cid, index), "left",
+                                                     (json_int_t)j->in->rules->answer_rounds));
+}
+
+/* Keeps what the accused showed: it serves also those who ask for it later, and no record lists an opening twice. */
+static void show_trace(struct judging *j, const char *code, const json_t *payload)
+{
+    const char *accused = "", *cid = value_text(payload, "contribution");
+    const json_t *entry = record_find_contribution(j->in->previous, cid, &accused);
+    const json_t *shown = trace_shown(j, cid, value_integer(payload, "index"));
+    if (strcmp(code, "ok") || !entry || !value_is(payload, "signer", accused))
+        return;
+    if (!shown)
+        json_array_append_new(j->out.openings,
+                              json_pack("{sssOsO}", "contribution", cid, "index", json_object_get(payload, "index"), "trace",
+                                        json_object_get(payload, "trace")));
+    else if (!json_equal(shown, json_object_get(payload, "trace")))
+        uphold(j, accused, value_integer(entry, "round"));
 }
 
 static void take_opening(struct judging *j, const char *code, const json_t *payload)
 {
     size_t i;
     json_t *one;
+    show_trace(j, code, payload);
     json_array_foreach(j->out.open, i, one)
     {
         const json_t *trace = json_object_get(one, "trace");
         if (!is_about(one, value_text(payload, "contribution"), value_integer(payload, "index")) ||
             !value_is(one, "did", value_text(payload, "signer")))
             continue;
-        bool another = json_is_string(trace) && !value_is(one, "trace", value_text(payload, "trace"));
-        if (!strcmp(code, "upheld") || (!strcmp(code, "ok") && another)) {
+        if (!strcmp(code, "upheld")) {
             uphold(j, value_text(one, "did"), value_integer(one, "round"));
         } else if (!strcmp(code, "ok") && json_is_null(trace)) {
             json_object_set(one, "trace", json_object_get(payload, "trace"));
@@ -205,10 +242,12 @@ static void drop_over(struct judging *j)
 struct verdicts disputes_judge(const struct disputes_input *in)
 {
     const json_t *before = json_object_get(in->previous, "disputes");
-    struct judging j = {
-        .in = in,
-        .out = { .open = before ? json_deep_copy(before) : json_array(), .upheld = json_array(), .rejected = json_array() }
-    };
+    const json_t *shown = json_object_get(in->previous, "openings");
+    struct judging j = { .in = in,
+                         .out = { .open = before ? json_deep_copy(before) : json_array(),
+                                  .openings = shown ? json_copy((json_t *)shown) : json_array(),
+                                  .upheld = json_array(),
+                                  .rejected = json_array() } };
     each_move(&j, "challenge", take_challenge);
     each_move(&j, "opening", take_opening);
     each_move(&j, "pick", take_pick);
@@ -222,6 +261,7 @@ struct verdicts disputes_judge(const struct disputes_input *in)
 void verdicts_free(struct verdicts *v)
 {
     json_decref(v->open);
+    json_decref(v->openings);
     json_decref(v->upheld);
     json_decref(v->rejected);
 }

@@ -14,6 +14,11 @@
  * move in time is taken before it is asked for, so the silent lose in the record after. Several may dispute one contribution; an opening
  * serves all who named its index. Who opens one step twice, differently, is convicted. What a dispute may not outlast is its round's escrow:
  * then it ends, at nobody's cost.
+ *
+ *     openings: [ { contribution, index, trace } ]     left out where there is none; dropped when the contribution's round is settled
+ *
+ * What was opened once stays opened: a dispute about the same step that begins later begins with its trace. Otherwise the honest, whose
+ * opening no record lists a second time, would lose it by silence.
  */
 #ifndef RONDO_ROUND_DISPUTE_H
 #define RONDO_ROUND_DISPUTE_H
@@ -34,6 +39,7 @@ struct disputes_input {
 /* New references. */
 struct verdicts {
     json_t *open;     /* the disputes that go on */
+    json_t *openings; /* [ { contribution, index, trace } ]: what was shown in these and in earlier ones */
     json_t *upheld;   /* [ { did, round } ]: whose contributions are wrong from which round on */
     json_t *rejected; /* [ did ]: who challenged for nothing */
 };
@@ -43,6 +49,9 @@ void verdicts_free(struct verdicts *v);
 
 /* One more train or close record went by: counts those down that were open before it. */
 void disputes_count(json_t *open, const json_t *before);
+
+/* Leaves out the openings about contributions that can no longer be disputed after this record. */
+void disputes_keep_openings(json_t *openings, const json_t *record);
 
 /* Whether a dispute about a contribution of this round is open. */
 bool disputes_on(const json_t *open, int64_t round);

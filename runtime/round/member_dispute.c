@@ -78,8 +78,8 @@ const char *member_move_code(struct member *m, const json_t *document)
     const json_t *payload = json_object_get(document, "payload"), *code = json_object_get(m->codes, cid);
     const char *signer = value_text(payload, "signer"), *contribution = value_text(payload, "contribution");
     const json_t *entry = record_find_contribution(m->previous, contribution, &accused);
-    if (value_lists(json_object_get(m->previous, "barred"), signer))
-        return "barred";
+    if (!strcmp(type, "challenge") && value_lists(json_object_get(m->previous, "barred"), signer))
+        return "barred"; /* it may still defend its work and end what it began */
     if (!entry)
         return !strcmp(type, "opening") && !value_integer(payload, "index") ? "" : "unknown"; /* a carry is shown unasked, too */
     if (!strcmp(type, "opening") && (strcmp(signer, accused) || !is_disputed(m, payload, "")))

@@ -24,7 +24,7 @@ struct making {
     struct hash seed;
     json_t *committee, *record, *needs;
     struct received_tally tally;
-    json_t *convicted, *barred, *disputes;
+    json_t *convicted, *barred, *disputes, *openings;
     json_t *entries; /* unsettled, with this round's at the end when it has one */
     json_t *parts;   /* assignment */
     int64_t correct;
@@ -156,6 +156,7 @@ static void take_disputes(struct making *m)
     value_sort(m->convicted, "did");
     value_sort(m->barred, NULL);
     m->disputes = json_incref(verdicts.open);
+    m->openings = json_incref(verdicts.openings);
     verdicts_free(&verdicts);
 }
 
@@ -423,8 +424,8 @@ static void start_record(struct making *m)
     m->record = json_pack("{sssisssIsOsIsIsIsIsOsnsosOsO}", "type", "record", "version", 1, "run", rules->run, "round",
                           (json_int_t)m->round, "committee", m->committee, "height", (json_int_t)m->tally.height, "time",
                           (json_int_t)m->tally.time, "funded", (json_int_t)funded_at, "next_height",
-                          (json_int_t)(m->tally.height + lead_of(m)), "start", state, "aggregate", "outer", outer, "state",
-                          state, "telemetry", previous ? json_object_get(previous, "telemetry") : json_null());
+                          (json_int_t)(m->tally.height + lead_of(m)), "start", state, "aggregate", "outer", outer, "state", state,
+                          "telemetry", previous ? json_object_get(previous, "telemetry") : json_null());
     json_decref(state);
     json_object_set_new(m->record, "previous", previous && value_cid(previous, cid) ? json_string(cid) : json_null());
     json_object_set_new(m->record, "seed", previous ? json_string(hash_hex(m->seed, hex)) : json_null());
@@ -466,6 +467,7 @@ static void end(struct making *m)
     json_decref(m->convicted);
     json_decref(m->barred);
     json_decref(m->disputes);
+    json_decref(m->openings);
     json_decref(m->entries);
     json_decref(m->parts);
 }
@@ -495,6 +497,9 @@ static bool make(struct making *m)
     if (value_is(m->record, "kind", "train") || value_is(m->record, "kind", "close"))
         disputes_count(m->disputes, json_object_get(m->in->previous, "disputes"));
     json_object_set(m->record, "disputes", m->disputes);
+    disputes_keep_openings(m->openings, m->record);
+    if (json_array_size(m->openings))
+        json_object_set(m->record, "openings", m->openings);
     return true;
 }
 
