@@ -256,8 +256,8 @@ static bool perform(struct sim *s, int i, const struct action *action)
         json_array_append_new(
             s->waiting, json_pack("{sisisI}", "node", i, "life", n->life, "height", (json_int_t)value_integer(body, "height")));
         break;
-    case ACTION_CHECK:
-        sim_later(s, i, 5 + sim_below(s, 50), EVENT_CHECKED,
+    case ACTION_CHECK: /* blocks that were damaged in the store are fetched again, from another */
+        sim_later(s, i, (sim_fault(s, FAULT_FLIP, i) ? 300 + sim_below(s, 1200) : 5) + sim_below(s, 50), EVENT_CHECKED,
                   json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code",
                             sim_check(json_object_get(body, "document"), json_object_get(body, "context"))));
         break;

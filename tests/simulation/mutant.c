@@ -1,23 +1,9 @@
-/* mutant.c - the simulator with a round machine one of whose rules was removed (mutations.sh). usage: mutant SEEDS
- *
- * Runs seeds until an invariant breaks: prints the seed and the invariant, exit status 0. With none broken: exit status 1. */
-#include <stdio.h>
-#include <stdlib.h>
+/* mutant.c - the program with `rondo simulate` alone, linked with a round machine one of whose rules was removed (mutations.sh). */
+#include "runtime/cli/commands.h"
 
-#include "runtime/simulation/simulation.h"
+const struct command *const commands[] = { &command_simulate, NULL };
 
 int main(int argc, char **argv)
 {
-    unsigned long long seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
-    for (unsigned long long seed = 1; seed <= seeds; seed++) {
-        struct simulation set = simulation_from_seed(seed);
-        struct simulation_result result;
-        fprintf(stderr, "\r%llu", seed);
-        simulation_run(&set, &result);
-        if (result.broken) {
-            printf("%llu\t%s\t%s\n", seed, invariant_name(result.broken), result.failure);
-            return 0;
-        }
-    }
-    return 1;
+    return command_main(argc, argv);
 }

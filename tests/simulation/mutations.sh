@@ -4,34 +4,49 @@
 #
 # A mutation is one line of sed on a copy of one file of runtime/round; that file alone is compiled and linked before the libraries of the
 # build, so no shipped program has a switch for it. Prints a table row for each: name, rule, seed and invariant that broke. Exit status 1
-# when one is not found within RONDO_SEEDS (2000) seeds, or no longer applies.
+# when one is not found within RONDO_SEEDS (2000) seeds, no longer applies, or the command told for the small failure does not repeat it.
 set -eu
 build=${RONDO_BUILD:-build}
 seeds=${RONDO_SEEDS:-2000}
-found="write_enter old_view jump_one quorum height duplicate stranger too_few unjudged amnesia few kept_lie uncorrected window paid_liar"
-only=" ${*:-$found} " # the others are not found yet (docs/simulation.md)
+only=" $* "
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
-libraries="$build/librondo_simulation.a $build/librondo_round.a $build/librondo_net.a $build/librondo_document.a $build/librondo_base.a"
+libraries=
+for name in simulation round net document native kernel base; do libraries="$libraries $build/librondo_$name.a"; done
 packages="jansson libsodium libuv sqlite3 libmicrohttpd libsecp256k1 libcurl"
+compile="${CC:-cc} -std=gnu17 -O2 -w -D_GNU_SOURCE -DRONDO_VERSION=\"mutant\" -I."
+for file in tests/simulation/mutant.c runtime/cli/command.c runtime/cli/manual.c runtime/cli/cmd_simulate.c; do
+    $compile -c -o "$work/$(basename "$file" .c).o" "$file" || exit 4
+done
+
+# simulate ARGUMENTS: the first failure of the mutant as "seed, invariant, message, command" with tabs between.
+simulate() {
+    status=0
+    (ulimit -v 4000000 && exec timeout 900 "$work/mutant" simulate "$@" --json) >"$work/out" 2>"$work/err" || status=$?
+    sed -n 's/.*"violation": *{"seed": *\([0-9]*\), *"invariant": *"\([^"]*\)", *"message": *"\([^"]*\)", *"command": *"\([^"]*\)".*/\1\t\2\t\3\t\4/p' \
+        "$work/out" >"$work/found"
+}
+field() { cut -f"$1" "$work/found"; }
 
 # mutation NAME FILE SED RULE
 mutation() {
-    case $only in *" $1 "*) ;; *) return 0 ;; esac
+    case $only in "  " | *" $1 "*) ;; *) return 0 ;; esac
     sed "$3" "runtime/round/$2" >"$work/mutated.c"
     if cmp -s "$work/mutated.c" "runtime/round/$2"; then
         echo "| $1 | $4 | the mutation no longer applies to $2 |" && bad=1 && return 0
     fi
-    ${CC:-cc} -std=gnu17 -O2 -w -D_GNU_SOURCE -I. -o "$work/mutant" tests/simulation/mutant.c "$work/mutated.c" $libraries \
-        $(pkg-config --libs $packages) -lpthread -lm || exit 4
-    status=0
-    (ulimit -v 4000000 && exec timeout "${RONDO_MUTATION_SECONDS:-600}" "$work/mutant" "$seeds") >"$work/found" 2>"$work/seed" || status=$?
+    $compile -o "$work/mutant" "$work"/*.o "$work/mutated.c" $libraries $(pkg-config --libs $packages) -lpthread -lm || exit 4
+    simulate --seeds "$seeds"
     case $status in
-    0) awk -F'\t' -v name="$1" -v rule="$4" '{ printf "| %s | %s | %s | %s: %s |\n", name, rule, $1, $2, substr($3, 1, 90) }' "$work/found" ;;
-    1) echo "| $1 | $4 | NOT FOUND in $seeds seeds |" && bad=1 ;;
-    *) echo "| $1 | $4 | $(tr '\r' '\n' <"$work/seed" | tail -1) | the machine ends with status $status |" ;;
+    0) echo "| $1 | $4 | NOT FOUND in $seeds seeds |" && bad=1 && return 0 ;;
+    1) ;;
+    *) echo "| $1 | $4 | the machine ends with status $status |" && bad=1 && return 0 ;;
     esac
+    seed=$(field 1) invariant=$(field 2) message=$(field 3 | cut -c1-90) command=$(field 4)
+    simulate ${command#rondo simulate}
+    again="" && [ "$status" = 1 ] && [ "$(field 2)" = "$invariant" ] || { again=" (NOT REPEATED by $command)" && bad=1; }
+    echo "| $1 | $4 | $seed | $invariant: $message$again |"
 }
 
 echo "| mutation | rule that is removed | seed | what breaks |"
@@ -84,6 +99,8 @@ mutation uncorrected record.c 's/            m->correct = at;/            (void)
     "a conviction folds again from the round of the lie"
 mutation window record.c 's/round + m->rules->challenge_rounds <= m->round/round <= m->round/' \
     "nothing is released before its window is over"
+mutation shown dispute.c 's/"trace", trace_shown(j, cid, index), "left"/"trace", NULL, "left"/' \
+    "a dispute about a step that was opened before begins with that trace"
 mutation paid_liar payout.c 's/if (!is_removed(convicted/if (true || !is_removed(convicted/' \
     "the convicted are not paid"
 mutation framed certificate.c 's/if (value_integer(a, "view") != value_integer(b, "view"))/if (false)/' \
