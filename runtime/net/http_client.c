@@ -157,6 +157,8 @@ static void set_options(struct http_transfer *t, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(e, CURLOPT_USERAGENT, "rondo/" RONDO_VERSION);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)(call->connect_ms ? call->connect_ms : 5000));
+    curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)call->slow_bytes);
+    curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, call->slow_bytes ? 3L : 0L);
     curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(call->total_ms ? call->total_ms : 30000));
     if (strcmp(call->method, "HEAD") == 0)
         curl_easy_setopt(e, CURLOPT_NOBODY, 1L);

@@ -30,6 +30,7 @@ struct http_call {
     size_t size;         /* of the body, bytes */
     size_t limit;        /* of the answer's body, bytes; 0: HTTP_ANSWER_LIMIT */
     unsigned connect_ms; /* 0: 5,000 */
+    unsigned slow_bytes; /* a second: fewer for three seconds end the call (timeout). 0: no such limit */
     unsigned total_ms;   /* 0: 30,000 */
     const struct secret_key
         *identity; /* whose request it is (request_key.h); NULL: the client's, or nobody's. Borrowed for the call */

@@ -5,7 +5,7 @@
 
 #include "runtime/store/object.h"
 
-enum { AT_ONCE = 8, RETRY_MS = 100, PAUSE_MOST = 5, PATIENCE_MS = 8000, PATIENCE_MOST_MS = 64000 };
+enum { AT_ONCE = 8, RETRY_MS = 100, PAUSE_MOST = 5, PATIENCE_MS = 8000, PATIENCE_MOST_MS = 64000, SLOW_BYTES = 16384 };
 
 struct item {
     struct hash id;
@@ -157,6 +157,7 @@ static bool ask(struct fetch *f, struct item *item)
                               .url = url,
                               .limit = BLOCK_SIZE,
                               .connect_ms = 3000,
+                              .slow_bytes = item->pauses ? 0 : SLOW_BYTES,
                               .total_ms = patience < PATIENCE_MOST_MS ? patience : PATIENCE_MOST_MS };
 
     item->transfer = http_client_send(f->node->client, &call, answered, item, &err);

@@ -3,7 +3,8 @@
  *     want: objects (by manifest) and single blocks ── GET /v1/blocks/CID from peers, several at once ──> the node's store
  *
  * Each peer is asked in turn; one that is silent, or answered with other bytes, is left alone for a while (peer.h). At first a peer has
- * seconds for a block, so that one that dribbles does not use up the time of the others; a minute when all were asked in vain.
+ * seconds for a block, and three to send some of it, so that one that dribbles does not use up the time of the others; a minute when all were
+ * asked in vain. What has arrived stays in the store: a fetch that was broken off, by whatever, goes on with the blocks that lack.
  */
 #ifndef RONDO_ROLE_FETCH_H
 #define RONDO_ROLE_FETCH_H
