@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "native/codec/payload.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -14,12 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const uint64_t dims[] = { 3, 5 };
     size_t body;
 
-    if (!payload_read_header(bytes, size, &header, &body, &err))
+    if (!fuzz_tell("payload header", payload_read_header(bytes, size, &header, &body, &err), &err))
         return 0;
     if (!tensor_new(&t[0], "b", TENSOR_F32, 2, dims, SIZE_MAX, NULL) ||
         !tensor_new(&t[1], "a", TENSOR_F32, 1, dims, SIZE_MAX, NULL))
         abort();
-    if (payload_decode(bytes, size, &header, t, 2, &body, &err)) {
+    if (fuzz_tell("payload", payload_decode(bytes, size, &header, t, 2, &body, &err), &err)) {
         struct buffer again = { 0 };
         size_t start;
 

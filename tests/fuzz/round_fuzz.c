@@ -7,6 +7,7 @@
 #include "runtime/round/step_log.h"
 #include "runtime/round/trainer.h"
 #include "runtime/round/value.h"
+#include "tests/fuzz/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -67,9 +68,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const struct signing signing = { .sign = fuzz_sign, .open = fuzz_open };
     struct step_log log;
     struct rules rules;
-    if (step_log_decode(bytes, size, &log, NULL))
+    struct error err = { 0 };
+    if (fuzz_tell("step log", step_log_decode(bytes, size, &log, &err), &err))
         step_log_free(&log);
-    json_t *message = json_read((const char *)bytes, size, 1 << 16, NULL), *spec = fuzz_spec();
+    json_t *message = json_read((const char *)bytes, size, 1 << 16, &err), *spec = fuzz_spec();
+    fuzz_tell("message json", message, &err);
     if (message && rules_read(&rules, spec, "r", NULL)) {
         struct member_start member_start = { .rules = &rules, .did = "s0", .signing = signing };
         struct trainer_start trainer_start = { .rules = &rules, .did = "t0", .signing = signing };
