@@ -8,6 +8,7 @@ const struct command *const commands[] = {
     &command_replay,
     &command_rollouts,
     &command_audit,
+    &command_bisect,
     &command_why,
     &command_sync,
     &command_status,

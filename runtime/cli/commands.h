@@ -6,6 +6,7 @@
 
 extern const struct command command_audit;
 extern const struct command command_auditor;
+extern const struct command command_bisect;
 extern const struct command command_bench;
 extern const struct command command_challenge;
 extern const struct command command_chat;
@@ -49,5 +50,8 @@ extern const struct command command_render;
 extern const struct command command_trainer;
 extern const struct command command_why;
 extern const struct command command_withdraw;
+
+/* An auditor in a run that goes on, until it is over: exit status 0 when all that it replayed was right. Options as those of `auditor`. */
+int audit_live(struct invocation *in, int64_t share);
 
 #endif

@@ -349,7 +349,7 @@ bool archive_worker(struct archive *a, unsigned threads, struct error *err)
 
 bool archive_start(struct archive *a, json_t *open, unsigned threads, struct error *err)
 {
-    struct worker_options options = { .blocks = a->auditor.blocks.folder, .threads = threads };
+    struct worker_options options = { .program = a->program, .blocks = a->auditor.blocks.folder, .threads = threads };
     struct waiting w = { .archive = a, .err = err };
 
     a->worker = worker_new(&a->auditor.loop, &options, err);

@@ -35,6 +35,7 @@ struct archive {
     struct course course;
     json_t *finals;              /* [ { record, certificate } ] from round 0, as far as any node has them */
     struct ledger_local *ledger; /* NULL when the home holds none */
+    const char *program;         /* borrowed: whose workers compute; NULL: this one's */
     struct worker *worker;       /* once archive_worker was called */
     json_t *opened;              /* what it said when it opened the run: { parameters, tensors } */
 };

@@ -60,8 +60,7 @@ static bool gather_carry(struct archive *a, const json_t *context, const json_t 
            gather_text(a, object, "carry (its trainer has it)", err);
 }
 
-/* A worker's answer about one contribution: `replay` or `rollouts`. Takes the reference of `job`, which gets context, document and shards. */
-static json_t *ask(struct archive *a, json_t *job, int64_t round, const json_t *listed, worker_progress *progress,
+json_t *replay_job(struct archive *a, json_t *job, int64_t round, const json_t *listed, worker_progress *progress,
                    void *context_of_progress, struct error *err)
 {
     const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round);
@@ -92,7 +91,7 @@ static json_t *ask(struct archive *a, json_t *job, int64_t round, const json_t *
 static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed, worker_progress *progress, void *context,
                           struct error *err)
 {
-    json_t *answer = ask(a, json_pack("{s:s}", "job", "replay"), round, listed, progress, context, err), *result;
+    json_t *answer = replay_job(a, json_pack("{s:s}", "job", "replay"), round, listed, progress, context, err), *result;
 
     if (!answer)
         return NULL;
@@ -224,8 +223,8 @@ json_t *replay_rollouts(struct archive *a, int64_t round, const char *did, int64
 
         if (!(did ? value_is(each, "did", did) : value_is(each, "code", "ok")))
             continue;
-        one = ask(a, json_pack("{s:s, s:I}", "job", "rollouts", "batches", (json_int_t)batches), round, each, progress, context,
-                  err);
+        one = replay_job(a, json_pack("{s:s, s:I}", "job", "rollouts", "batches", (json_int_t)batches), round, each, progress,
+                         context, err);
         if (!one) {
             json_decref(list);
             return NULL;

@@ -27,6 +27,11 @@ json_t *replay_spot_checks(struct archive *a, worker_progress *progress, void *c
 /* Payload bytes of every contribution in the records times its receivers, and what dense exchange of every step would have been. */
 bool replay_traffic(struct archive *a, int64_t parameters, int64_t *sent, int64_t *dense, struct error *err);
 
+/* A worker's answer about one contribution that a record lists (runtime/worker/jobs.h: replay, rollouts, judge, move, compare). Takes the
+ * reference of `job`, which gets context, document and shards. New reference; NULL with `err`. */
+json_t *replay_job(struct archive *a, json_t *job, int64_t round, const json_t *listed, worker_progress *progress,
+                   void *context_of_progress, struct error *err);
+
 /* A contribution's payload document; NULL with `err`. New reference. */
 json_t *replay_contribution(struct archive *a, const char *cid, struct error *err);
 

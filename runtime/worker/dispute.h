@@ -68,4 +68,9 @@ bool dispute_pick(struct session *s, const struct dispute_case *c, const void *o
 bool dispute_judge(struct session *s, const struct dispute_case *c, const void *opening, size_t opening_size, const void *pick,
                    size_t pick_size, struct dispute_verdict *out, struct error *err);
 
+/* Where two openings of one leaf part: out->code "ok" with the first value and tile that differ, or "rejected": they are equal. Errors: syntax
+ * (one has not the shape of the step). c->log is not read. */
+bool dispute_compare(struct session *s, const struct dispute_case *c, const void *a, size_t a_size, const void *b, size_t b_size,
+                     struct dispute_verdict *out, struct error *err);
+
 #endif

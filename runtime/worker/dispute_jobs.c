@@ -121,3 +121,24 @@ json_t *job_move(struct session *s, const json_t *job, const struct job_reporter
     buffer_free(&made);
     return result;
 }
+
+json_t *job_compare(struct session *s, const json_t *job, struct error *err)
+{
+    const struct dispute_case c = { .context = json_object_get(job, "context"),
+                                    .shards = json_object_get(job, "shards"),
+                                    .index = document_integer(job, "index") };
+    struct buffer trace = { 0 }, other = { 0 };
+    struct dispute_verdict verdict = { 0 };
+    json_t *result = NULL;
+
+    if (!dispute_by_tiles(s, c.index, c.index))
+        result = json_pack("{s:n}", "operator"); /* such a step has no trace */
+    else if (read_object(s, job, "trace", OPENING_MEDIA, &trace, err) &&
+             read_object(s, job, "other", OPENING_MEDIA, &other, err) &&
+             dispute_compare(s, &c, trace.bytes, trace.size, other.bytes, other.size, &verdict, err))
+        result = json_pack("{s:s?, s:I, s:I}", "operator", verdict.operator_name, "entry", (json_int_t)verdict.entry, "tile",
+                           (json_int_t)verdict.tile);
+    buffer_free(&trace);
+    buffer_free(&other);
+    return result;
+}

@@ -266,6 +266,29 @@ bool dispute_pick(struct session *s, const struct dispute_case *c, const void *o
     return ok;
 }
 
+bool dispute_compare(struct session *s, const struct dispute_case *c, const void *a, size_t a_size, const void *b, size_t b_size,
+                     struct dispute_verdict *out, struct error *err)
+{
+    struct dispute_step d;
+    const struct hash *ours, *theirs;
+    uint32_t entry;
+    uint64_t tile;
+    bool ok = dispute_step_new(&d, s, c, false, NULL, err);
+
+    *out = (struct dispute_verdict){ .code = "rejected", .why = "equal" };
+    if (ok) {
+        ours = dispute_read_opening(&d, a, a_size);
+        theirs = dispute_read_opening(&d, b, b_size);
+        ok = (ours && theirs) || error_set(err, ERROR_SYNTAX, NULL, "an opening has not the shape of the step");
+    }
+    if (ok && first_difference(&d, ours, theirs, &entry, &tile)) {
+        *out = (struct dispute_verdict){ .code = "ok", .why = "" };
+        dispute_name(&d, entry, tile, out);
+    }
+    dispute_step_free(&d);
+    return ok;
+}
+
 /* --- the referee --------------------------------------------------------------------------------------------------------- */
 
 struct read_pick {

@@ -10,6 +10,8 @@
  *                                                  { code }: of a challenge, opening or pick (dispute.h)
  *     move     { move, context, shards, index, trace }
  *                                                  { object, operator, entry, tile }: the trace or the evidence, stored; object null: nothing differs
+ *     compare  { context, shards, index, trace, other }
+ *                                                  { operator, entry, tile }: where two openings of one leaf part; operator null: nowhere
  *     fold     { request, payloads }               runtime/round/fold.h
  *     evaluate { outer, adapter, shards: [CID], rows }   { loss, tool_call_accuracy, calls, exact, rows, dropped: rows that give no example };
  *                                                  values as runtime/worker/values.h
@@ -38,6 +40,7 @@ json_t *job_replay(struct session *s, const json_t *job, const struct job_report
 json_t *job_check(struct session *s, const json_t *job, struct error *err);
 json_t *job_judge(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_move(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+json_t *job_compare(struct session *s, const json_t *job, struct error *err);
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_adapter(struct session *s, const json_t *job, struct error *err);
 

@@ -83,6 +83,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_judge(s, job, &to, err);
     if (strcmp(name, "move") == 0)
         return job_move(s, job, &to, err);
+    if (strcmp(name, "compare") == 0)
+        return job_compare(s, job, err);
     if (strcmp(name, "check") == 0)
         return job_check(s, job, err);
     if (strcmp(name, "fold") == 0)

@@ -227,6 +227,27 @@ static void every_value_of_a_step_can_be_judged(void **state)
     (void)state;
 }
 
+static void two_openings_are_compared_tile_by_tile(void **state)
+{
+    const struct dispute_case c = about(NULL, LEAF);
+    struct dispute_verdict verdict, picked;
+    struct buffer pick = { 0 };
+    struct error err = { 0 };
+
+    (void)state;
+    FIXTURE_OK(dispute_compare(f.session, &c, right.bytes, right.size, right.bytes, right.size, &verdict, &err), &err);
+    assert_string_equal(verdict.code, "rejected");
+    FIXTURE_OK(dispute_compare(f.session, &c, right.bytes, right.size, wrong.bytes, wrong.size, &verdict, &err), &err);
+    assert_string_equal(verdict.code, "ok");
+    picked = pick_against(&lying, &wrong, &pick);
+    assert_int_equal(verdict.entry, picked.entry);
+    assert_int_equal(verdict.tile, picked.tile);
+    assert_string_equal(verdict.operator_name, "dot");
+    assert_false(dispute_compare(f.session, &c, right.bytes, right.size - 1, wrong.bytes, wrong.size, &verdict, &err));
+    assert_int_equal(err.code, ERROR_SYNTAX);
+    buffer_free(&pick);
+}
+
 static void ends_of_the_log_are_not_disputed_by_tiles(void **state)
 {
     (void)state;
@@ -243,6 +264,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_lie_in_one_tile_is_picked_and_proved),
         cmocka_unit_test(the_honest_are_not_convicted_whatever_is_picked),
         cmocka_unit_test(every_value_of_a_step_can_be_judged),
+        cmocka_unit_test(two_openings_are_compared_tile_by_tile),
         cmocka_unit_test(ends_of_the_log_are_not_disputed_by_tiles),
     };
 
