@@ -138,8 +138,8 @@ static bool run_node(const char *role, const struct node_options *options, const
     return ok;
 }
 
-/* `about`: the one contribution that an auditor is asked about, or NULL. */
-static int run_role(struct invocation *in, const char *role, const struct trainer_audit *about)
+/* `about`: what an auditor is asked about, or NULL. Exit status 0 then: `good` is the verdict. */
+static int run_role(struct invocation *in, const char *role, const struct trainer_audit *about, const char *good)
 {
     struct node_options options;
     struct end end = { 0 };
@@ -154,17 +154,17 @@ static int run_role(struct invocation *in, const char *role, const struct traine
         prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (!run_node(role, &options, in->argument[0], &end, &err))
         return command_fail(in, &err);
-    return about && strcmp(end.verdict, "convicted") != 0 ? EXIT_VERDICT : EXIT_OK;
+    return about && strcmp(end.verdict, good) != 0 ? EXIT_VERDICT : EXIT_OK;
 }
 
 static int sponsor_main(struct invocation *in)
 {
-    return run_role(in, "sponsor", NULL);
+    return run_role(in, "sponsor", NULL, NULL);
 }
 
 static int syncer_main(struct invocation *in)
 {
-    return run_role(in, "syncer", NULL);
+    return run_role(in, "syncer", NULL, NULL);
 }
 
 /* --- a trainer that looks for runs by itself -------------------------------------------------------------------------------- */
@@ -298,7 +298,7 @@ static int trainer_main(struct invocation *in)
     if (option_text(in, "auto", NULL))
         return seeking_main(in);
     if (in->arguments)
-        return run_role(in, "trainer", NULL);
+        return run_role(in, "trainer", NULL, NULL);
     error_set(&err, ERROR_USAGE, NULL, "name a RUN, or let a policy choose: --auto FILE");
     return command_fail(in, &err);
 }
@@ -341,7 +341,7 @@ const struct command command_trainer = {
 
 static int auditor_main(struct invocation *in)
 {
-    return run_role(in, "auditor", NULL);
+    return run_role(in, "auditor", NULL, NULL);
 }
 
 const struct command command_auditor = {
@@ -368,7 +368,14 @@ static int challenge_main(struct invocation *in)
         error_set(&err, ERROR_USAGE, NULL, "ROUND %.80s is no round: they count from 1", in->argument[1]);
         return command_fail(in, &err);
     }
-    return run_role(in, "auditor", &about);
+    return run_role(in, "auditor", &about, "convicted");
+}
+
+int audit_live(struct invocation *in, int64_t share)
+{
+    const struct trainer_audit about = { .share = share, .sums_up = true };
+
+    return run_role(in, "auditor", &about, "equal");
 }
 
 const struct command command_challenge = {

@@ -23,10 +23,13 @@ struct trainer;
 /* What is replayed of others' work, and challenged where it is wrong. */
 struct trainer_audit {
     int64_t share; /* of all contributions, in parts of DECIMAL_ONE */
-    char did
-        [96]; /* or this trainer's of `round` alone; then a STATE of phase "verdict" tells once: equal, convicted, rejected, or settled: nothing of it can be disputed */
+    char did[96];  /* or this trainer's of `round` alone */
     int64_t round;
+    bool sums_up; /* of a share: tells at the end of the run what came of it */
 };
+
+/* A STATE of phase "verdict" tells once, of one contribution or at the end: "equal", "convicted" (every wrong one), "rejected" (one is wrong and not
+ * convicted), "settled" (nothing of it can be disputed, or nothing was replayed). */
 
 struct trainer_start {
     const struct rules *rules; /* borrowed */

@@ -232,12 +232,40 @@ static void challenge(struct trainer *t, const json_t *entry, const json_t *cont
     trainer_push(t, json_object_get(t->challenges, cid), NULL);
 }
 
+/* The run is over: whether what was replayed was right, and if not, whether everybody who was wrong is convicted. */
+static void sum_up(struct trainer *t)
+{
+    const char *cid, *verdict = "settled";
+    json_t *index, *final, *entry;
+    size_t i, k;
+    json_array_foreach(t->finals, i, final)
+    {
+        json_array_foreach(json_object_get(json_object_get(final, "record"), "contributions"), k, entry)
+        {
+            cid = value_text(entry, "cid");
+            index = json_object_get(t->replays, cid);
+            if (!json_is_integer(index))
+                continue;
+            bool right = json_integer_value(index) < 0;
+            if (!right && !fold_is_removed(json_object_get(t->previous, "convicted"), value_text(entry, "did"), (int64_t)i))
+                verdict = "rejected";
+            else if (!right && strcmp(verdict, "rejected"))
+                verdict = "convicted";
+            else if (right && !strcmp(verdict, "settled"))
+                verdict = "equal";
+        }
+    }
+    tell(t, verdict, -1);
+}
+
 /* Replays what is audited while it can still be disputed, and challenges what is wrong, again and again until a record has it. */
 void trainer_rule_audit(struct trainer *t)
 {
     json_t *entry, *one;
     size_t i, k;
     bool speaks = false, demands = false, named = false;
+    if (t->phase == DONE && t->audit.sums_up)
+        sum_up(t);
     if (t->phase >= DONE || !t->previous || (!t->audit.share && !t->audit.did[0]))
         return;
     if (t->audit.did[0] && fold_is_removed(json_object_get(t->previous, "convicted"), t->audit.did, t->audit.round))

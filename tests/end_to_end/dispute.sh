@@ -1,12 +1,12 @@
 #!/bin/sh
 # A trainer that moves one element inside of one step, and tells consistently what it then computed. Whoever replays it finds the first wrong
-# leaf: an auditor that trusts nobody, in a run that draws no spot checks, then a member of the committee. Challenge, opening and pick follow;
+# leaf: an auditor that trusts nobody (`rondo audit --recompute 1 --peer`, which verifies the run so far first), in a run that draws no spot checks, then a member of the committee. Challenge, opening and pick follow;
 # every member computes that one tile, and the trainer is convicted, removed by folding again and unpaid.
 . "$(dirname "$0")/lib/network.sh"
 
 items() { for r in $(seq "$last"); do record "$r" | tr '{' '\n' | grep "\"type\":\"$1\"" || true; done; }
 
-# found SPOT_CHECK LOG: with this share of spot checks the lie is found by whoever writes LOG
+# found SPOT_CHECK LOG HOW: with this share of spot checks the lie is found by whoever writes LOG; trainer-4 files by `challenge` or `audit`
 found() {
     rm -rf "$H" "$T/log" && mkdir "$T/log"
     run_file dispute -e "s/spot_check = 0.3/spot_check = $1/; s/round_ms = 60000/round_ms = 180000/" -e 's/trainers = 3, syncers/trainers = 4, syncers/' \
@@ -19,10 +19,12 @@ found() {
     node trainer trainer-1
     node trainer trainer-2
     PROGRAM=$LIAR LIE=tile node trainer trainer-3
-    node challenge trainer-4 1 trainer-3
+    if [ "$3" = audit ]; then node audit trainer-4 --recompute 1; else node challenge trainer-4 1 trainer-3; fi
     agree syncer-1 syncer-2 syncer-3 syncer-4
 
-    wait "$(pid_of trainer-4)" || fail "rondo challenge: $(tail -1 "$T/log/trainer-4") $(cat "$T/log/trainer-4.err")"
+    status=0
+    wait "$(pid_of trainer-4)" || status=$?
+    [ $status = "$([ "$3" = audit ] && echo 1 || echo 0)" ] || fail "rondo $3: $status $(tail -1 "$T/log/trainer-4") $(cat "$T/log/trainer-4.err")"
     grep -q '"verdict":"convicted"' "$T/log/trainer-4" || fail "no verdict: $(tail -3 "$T/log/trainer-4")"
     liar=$(did_of trainer-3)
     last=$(finals syncer-1 | tail -1 | cut -d' ' -f1)
@@ -52,5 +54,5 @@ found() {
     say "$2: leaf $(echo "$said" | grep -o '"leaf":[0-9]*' | cut -d: -f2), $(echo "$said" | grep -o '"operator":"[^"]*"\|"entry":[0-9]*\|"tile":[0-9]*' | tr '\n' ' ')convicted in record $by; opening $opened and pick $picked bytes"
 }
 
-found 0 trainer-4
-found 1 'syncer-*'
+found 0 trainer-4 audit
+found 1 'syncer-*' challenge
