@@ -91,6 +91,8 @@ static int audit_peer(struct invocation *in, int64_t share)
     }
     if (!in->quiet && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
+    if (!result && err.code == ERROR_MISSING && strncmp(err.place, "round 0:", 8) == 0)
+        return audit_live(in, share); /* nothing is decided yet */
     if (!result)
         return err.code == ERROR_MISMATCH || err.code == ERROR_CONFLICT ? (command_fail(in, &err), EXIT_VERDICT)
                                                                         : command_fail(in, &err);

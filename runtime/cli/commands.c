@@ -17,6 +17,7 @@ const struct command *const commands[] = {
     &command_run_create,
     &command_run_show,
     &command_run_list,
+    &command_run_amend,
     &command_run_stop,
     &command_run_refund,
     &command_withdraw,

@@ -35,6 +35,7 @@ extern const struct command command_run_create;
 extern const struct command command_run_list;
 extern const struct command command_run_refund;
 extern const struct command command_run_show;
+extern const struct command command_run_amend;
 extern const struct command command_run_stop;
 extern const struct command command_sample;
 extern const struct command command_script_check;

@@ -183,6 +183,7 @@ static const struct schema_field record_fields[] = {
     FIELD("disputes", LIST, .item = &any),
     FIELD("openings", LIST, .item = &any, .optional = true),
     FIELD("settled", LIST, .item = &any),
+    FIELD("amendments", LIST, .item = &any, .optional = true),
 };
 
 static const struct schema_field challenge_fields[] = {
@@ -203,6 +204,15 @@ static const struct schema_field pick_fields[] = {
     FIELD("index", INTEGER, .most = 1 << 24),
     FIELD("trace", CID),
     FIELD("evidence", CID),
+};
+
+/* What may be changed, and to what, the round machines know (runtime/round/amendment.h). */
+static const struct schema_field amendment_fields[] = {
+    SIGNED,
+    OF_RUN,
+    FIELD("number", INTEGER, .least = 1, .most = 1000000),
+    FIELD("from", INTEGER, .least = 1, .most = ROUNDS),
+    FIELD("changes", OBJECT),
 };
 
 static const struct schema_field equivocation_fields[] = {
@@ -229,6 +239,7 @@ static const struct {
     [DOCUMENT_RECORD] = { .name = "record", .schema = SCHEMA(record_fields), .bare = true },
     [DOCUMENT_CHALLENGE] = { .name = "challenge", .schema = SCHEMA(challenge_fields) },
     [DOCUMENT_OPENING] = { .name = "opening", .schema = SCHEMA(opening_fields) },
+    [DOCUMENT_AMENDMENT] = { .name = "amendment", .schema = SCHEMA(amendment_fields) },
     [DOCUMENT_PICK] = { .name = "pick", .schema = SCHEMA(pick_fields) },
     [DOCUMENT_EQUIVOCATION] = { .name = "equivocation", .schema = SCHEMA(equivocation_fields) },
 };

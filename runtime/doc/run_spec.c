@@ -65,7 +65,6 @@ static const struct {
     { "regions", NULL, "regions" },
     { "fragments", NULL, "fragments" },
     { "delay", NULL, "delayed aggregates" },
-    { "amendable", NULL, "amendments" },
     { "payment.ledger", "evm", "a ledger on an EVM chain" },
 };
 

@@ -126,6 +126,8 @@ static const struct schema_field limits_fields[] = {
 };
 static const struct schema limits = SCHEMA(limits_fields);
 
+static const char *const amendments[] = { "end", "pause", "quorum.trainers", "trust.spot_check", NULL };
+static const struct schema_field an_amendable = FIELD("", CHOICE, .choices = amendments);
 static const char *const packings[] = { "segments", NULL };
 static const char *const modalities[] = { "language", NULL };
 static const char *const kernel_classes[] = { "portable-f32-1", NULL };
@@ -156,6 +158,7 @@ static const struct schema_field spec_fields[] = {
     FIELD("context", INTEGER, .least = 8, .most = 1 << 20, .fallback = "1024"),
     FIELD("packing", CHOICE, .choices = packings, .optional = true),
     FIELD("coalesce", FLAG, .optional = true),
+    FIELD("amendable", LIST, .item = &an_amendable, .least = 1, .most = 4, .optional = true),
     FIELD("dataset", OBJECT, .of = &dataset),
     FIELD("trust", OBJECT, .of = &trust),
     FIELD("kernel_class", CHOICE, .choices = kernel_classes, .fallback = "\"portable-f32-1\""),

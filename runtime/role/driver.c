@@ -403,8 +403,8 @@ static void ticked(uv_timer_t *timer)
 
 bool driver_take_up(struct driver *d, struct error *err)
 {
-    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE, DOCUMENT_OPENING,
-                                                DOCUMENT_PICK,         DOCUMENT_LEAVE,     DOCUMENT_EQUIVOCATION };
+    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE,    DOCUMENT_OPENING,  DOCUMENT_PICK,
+                                                DOCUMENT_LEAVE,        DOCUMENT_EQUIVOCATION, DOCUMENT_AMENDMENT };
     json_t *documents = json_array(), *body = json_pack("{s:o}", "documents", documents);
     bool ok = true;
 

@@ -1,5 +1,7 @@
 #include "runtime/round/assignment.h"
 
+#include "runtime/round/amendment.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +168,9 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
             json_array_append(accepted, item);
     }
     size_t count = json_array_size(accepted), members = json_array_size(committee);
-    size_t wanted = (size_t)(((int64_t)count * rules->spot_check + RULES_UNIT - 1) / RULES_UNIT);
+    size_t wanted =
+        (size_t)(((int64_t)count * amendment_spot_check(rules, previous, value_integer(previous, "round") + 1) + RULES_UNIT - 1) /
+                 RULES_UNIT);
     uint32_t *order = list_new(count);
     for (size_t k = 0; k < count; k++)
         order[k] = (uint32_t)k;

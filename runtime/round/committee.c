@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
 
@@ -18,7 +19,7 @@ static bool may_sit(const struct rules *rules, const json_t *previous, int64_t r
         return true;
     if (value_find(json_object_get(previous, "convicted"), "did", did))
         return false;
-    return round > rules->rounds || value_find(json_object_get(previous, "members"), "did", did);
+    return round > amendment_rounds(rules, previous) || value_find(json_object_get(previous, "members"), "did", did);
 }
 
 json_t *committee_draw(const struct rules *rules, const json_t *previous, int64_t round, const struct hash *seed)

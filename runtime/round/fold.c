@@ -1,5 +1,6 @@
 #include "runtime/round/fold.h"
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/value.h"
 
 json_t *fold_plan_request(const struct rules *rules, const json_t *previous, int64_t round)
@@ -33,7 +34,8 @@ static json_t *kept(const json_t *entry, const json_t *convicted)
     return list;
 }
 
-json_t *fold_request(const struct rules *rules, const json_t *entries, const json_t *convicted, int64_t first, bool own)
+json_t *fold_request(const struct rules *rules, const json_t *previous, const json_t *entries, const json_t *convicted,
+                     int64_t first, bool own)
 {
     json_t *rounds = json_array(), *from = NULL, *entry;
     size_t i, last = json_array_size(entries) - 1;
@@ -48,7 +50,7 @@ json_t *fold_request(const struct rules *rules, const json_t *entries, const jso
         bool skipped =
             !value_is(entry, "kind", "train") || (i == last && !own) || (rules->rollback && correction && round > first);
         json_t *list = kept(entry, convicted);
-        if (!skipped && json_array_size(list) >= (size_t)rules->trainers_quorum)
+        if (!skipped && json_array_size(list) >= (size_t)amendment_quorum(rules, previous, round))
             json_array_append_new(rounds, json_pack("{sIsOsO}", "round", (json_int_t)round, "plan",
                                                     json_object_get(entry, "plan"), "contributions", list));
         json_decref(list);

@@ -22,8 +22,9 @@ json_t *fold_plan_request(const struct rules *rules, const json_t *previous, int
 
 /* `entries`: open rounds, ascending (record.h, `unsettled`). `first` is the round from which to fold again, or that of the last
  * entry for a plain fold; `own` tells whether the last entry's contributions take part. NULL when no round is left to fold: the
- * state is then that before `first`. New reference. */
-json_t *fold_request(const struct rules *rules, const json_t *entries, const json_t *convicted, int64_t first, bool own);
+ * state is then that before `first`. `previous`: the record before, which knows the quorum of each of them (amendment.h). New reference. */
+json_t *fold_request(const struct rules *rules, const json_t *previous, const json_t *entries, const json_t *convicted,
+                     int64_t first, bool own);
 
 /* Writes the roots after a fold (or after none, `result` NULL) into the entries: each starts where the one before ends. The roots at
  * the end are given in `outer` and `state` (borrowed from the arguments). False when the result does not fit the request. */

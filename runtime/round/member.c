@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/seed.h"
 
@@ -253,7 +254,7 @@ static bool rule_begin(struct member *m)
     m->committee = committee_draw(m->rules, m->previous, m->round, m->round ? &m->seed : NULL);
     m->quorum = committee_quorum(m->rules, m->committee);
     m->seated = value_lists(m->committee, m->did);
-    m->parts = m->round >= 1 && m->round <= m->rules->rounds ? assignment_draw(m->rules, m->previous, m->seed) : json_array();
+    m->parts = amendment_trains(m->rules, m->previous, m->round) ? assignment_draw(m->rules, m->previous, m->seed) : json_array();
     m->started = m->now;
     m->phase = m->view >= 0 ? PHASE_VOTING : PHASE_TRAINING;
     member_tell_state(m);

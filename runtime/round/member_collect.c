@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/member_state.h"
@@ -8,7 +9,7 @@
 
 static bool is_train_round(const struct member *m)
 {
-    return m->round >= 1 && m->round <= m->rules->rounds;
+    return amendment_trains(m->rules, m->previous, m->round);
 }
 
 /* The plan of the open round: NULL until its answer is known; null when there is none. */
@@ -75,6 +76,8 @@ static const char *item_code(struct member *m, const json_t *document)
         return m->previous ? member_move_code(m, document) : "";
     if (!strcmp(type, "equivocation"))
         return "ok";
+    if (!strcmp(type, "amendment"))
+        return amendment_code(m->rules, m->previous, payload);
     return membership_code(m->rules, m->previous, type, payload);
 }
 
@@ -208,11 +211,13 @@ static bool may_close(struct member *m)
         return (held >= wanted && count_held(m, "enrolment", "syncer") >= json_array_size(rules->panel)) ||
                passed(m, m->started + rules->round_ms);
     }
+    if (amendment_pauses(rules, m->previous, m->round)) /* as long as any, so that no escrow expires sooner than it would have */
+        return passed(m, m->started + rules->round_ms);
     if (!is_train_round(m)) /* a round without training is short, but whoever has a move to make needs the time of one */
         return passed(m, m->started + rules->close_ms) && (!member_awaits_moves(m) || passed(m, m->started + rules->round_ms));
     int64_t grace = value_integer(m->previous, "grace_ms");
     return count_held(m, "contribution", "") >= count_assigned(m) ||
-           (count_good(m) >= (size_t)rules->trainers_quorum && passed(m, m->started + grace)) ||
+           (count_good(m) >= (size_t)amendment_quorum(rules, m->previous, m->round) && passed(m, m->started + grace)) ||
            passed(m, m->started + rules->round_ms);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/membership.h"
 
 /* ---- documents ------------------------------------------------------------------------------------------------------ */
@@ -115,6 +116,11 @@ static void take_item(struct member *m, json_t *document)
             keep(m, document);
         if (held == 1)
             report_equivocation(m, did, first, document);
+        return;
+    }
+    if (!strcmp(type, "amendment")) {
+        if (!strcmp(amendment_code(m->rules, m->previous, payload), "ok") && held_of(m, type, did, -1, NULL) < 4)
+            keep(m, document);
         return;
     }
     bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/crypto/account.h"
+#include "runtime/round/amendment.h"
 #include "runtime/round/value.h"
 
 static void remove_member(json_t *members, const char *did)
@@ -14,7 +15,7 @@ static void remove_member(json_t *members, const char *did)
 
 static void count_absence(const struct membership_change *c, json_t *members)
 {
-    if (c->round < 1 || c->round > c->rules->rounds)
+    if (!amendment_trains(c->rules, c->previous, c->round))
         return;
     for (size_t i = json_array_size(members); i-- > 0;) {
         json_t *member = json_array_get(members, i);

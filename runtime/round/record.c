@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "native/base/buffer.h"
+#include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
@@ -257,7 +258,7 @@ static const json_t *answer(struct making *m, json_t *request)
 static bool find_plan(struct making *m, const json_t **plan)
 {
     *plan = json_null();
-    if (m->round < 1 || m->round > m->rules->rounds || m->in->forced)
+    if (!amendment_trains(m->rules, m->in->previous, m->round) || m->in->forced)
         return true;
     json_t *request = fold_plan_request(m->rules, m->in->previous, m->round);
     const json_t *found = answer(m, request);
@@ -277,7 +278,7 @@ enum folded { FOLD_AWAITED, FOLD_FAILED, FOLD_DONE };
 static enum folded try_fold(struct making *m, bool own)
 {
     int64_t first = m->correct ? m->correct : m->round;
-    json_t *request = fold_request(m->rules, m->entries, m->convicted, first, own), *outer = NULL, *state = NULL;
+    json_t *request = fold_request(m->rules, m->in->previous, m->entries, m->convicted, first, own), *outer = NULL, *state = NULL;
     const json_t *result = NULL;
     enum folded folded = FOLD_DONE;
     if (request) {
@@ -307,15 +308,18 @@ static enum folded try_fold(struct making *m, bool own)
 /* Decides train or skip and moves the state. False when an answer is awaited. */
 static bool decide(struct making *m, const json_t *contributions, const json_t *plan)
 {
-    bool trains = m->round >= 1 && m->round <= m->rules->rounds;
+    bool paused = amendment_pauses(m->rules, m->in->previous, m->round);
+    bool trains = paused || amendment_trains(m->rules, m->in->previous, m->round);
     json_t *entry = NULL;
     if (m->in->forced && m->round > 0) {
         m->reason = "forced";
+    } else if (paused) {
+        m->reason = "paused";
     } else if (trains && !*m->reason) {
         size_t i, accepted = 0;
         json_t *item;
         json_array_foreach((json_t *)contributions, i, item) accepted += value_is(item, "code", "ok");
-        if (accepted < (size_t)m->rules->trainers_quorum)
+        if (accepted < (size_t)amendment_quorum(m->rules, m->in->previous, m->round))
             m->reason = "quorum";
     }
     if (trains) {
@@ -381,9 +385,16 @@ static void set_members(struct making *m, const json_t *contributions)
     json_object_set_new(m->record, "members", membership_after(&change));
 }
 
+static json_t *copy_list(const json_t *record, const char *name)
+{
+    const json_t *list = json_object_get(record, name);
+    return list ? json_deep_copy(list) : json_array();
+}
+
 static void set_unreturned(struct making *m, const json_t *contributions)
 {
-    json_t *list = json_array(), *part, *shard;
+    bool paused = amendment_pauses(m->rules, m->in->previous, m->round); /* what was not returned waits */
+    json_t *list = paused ? copy_list(m->in->previous, "unreturned") : json_array(), *part, *shard;
     size_t i, k;
     json_array_foreach(m->parts, i, part)
     {
@@ -432,12 +443,6 @@ static void start_record(struct making *m)
     json_object_set(m->record, "block", previous ? (json_t *)m->in->block : json_null());
 }
 
-static json_t *copy_list(const json_t *record, const char *name)
-{
-    const json_t *list = json_object_get(record, name);
-    return list ? json_deep_copy(list) : json_array();
-}
-
 static bool begin(struct making *m, struct error *err)
 {
     const json_t *previous = m->in->previous;
@@ -455,7 +460,7 @@ static bool begin(struct making *m, struct error *err)
     m->barred = copy_list(previous, "barred");
     m->entries = copy_list(previous, "unsettled");
     m->correct = value_integer(previous, "correct");
-    m->parts = m->round >= 1 && m->round <= m->rules->rounds ? assignment_draw(m->rules, previous, m->seed) : json_array();
+    m->parts = amendment_trains(m->rules, previous, m->round) ? assignment_draw(m->rules, previous, m->seed) : json_array();
     return true;
 }
 
@@ -500,6 +505,9 @@ static bool make(struct making *m)
     disputes_keep_openings(m->openings, m->record);
     if (json_array_size(m->openings))
         json_object_set(m->record, "openings", m->openings);
+    json_t *amendments = amendments_after(m->rules, m->in->previous, json_object_get(m->record, "items"), m->in->documents);
+    if (amendments)
+        json_object_set_new(m->record, "amendments", amendments);
     return true;
 }
 
@@ -533,6 +541,6 @@ const json_t *record_find_contribution(const json_t *record, const char *cid, co
 
 bool record_is_last(const struct rules *rules, const json_t *record)
 {
-    return value_integer(record, "round") > rules->rounds && !json_array_size(json_object_get(record, "unsettled")) &&
-           !value_integer(record, "correct");
+    return value_integer(record, "round") > amendment_rounds(rules, record) &&
+           !json_array_size(json_object_get(record, "unsettled")) && !value_integer(record, "correct");
 }

@@ -20,7 +20,8 @@
  *       correct,                                                             earliest round still to be folded again, 0: none
  *       convicted: [ { did, round, record } ], barred: [ did ],              barred: filed a challenge that was rejected
  *       disputes,                                                            open ones (dispute.h); their rounds are not settled
- *       settled: [ { round, root, total, paid, payees } ] }                  settled by this record (payout.h)
+ *       settled: [ { round, root, total, paid, payees } ],                   settled by this record (payout.h)
+ *       amendments: [ { number, from, record, changes } ] }                  only where the spec marks something (amendment.h)
  *
  * The membership, open rounds and convictions stand in the record in full: one record and its certificate are all that anyone
  * needs to go on from.

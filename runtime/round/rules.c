@@ -102,6 +102,7 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     *rules = (struct rules){ .spec = json_incref(spec), .panel = panel(&in) };
     snprintf(rules->run, sizeof rules->run, "%s", run);
     rules->allowed = at(spec, "trust.admission.allowed");
+    rules->amendable = at(spec, "amendable");
     rules->rounds = integer(&in, "rounds", 1, 1000000);
     rules->shards = integer(&in, "dataset.shards", 1, 1 << 20);
     rules->trainers_quorum = integer(&in, "quorum.trainers", 1, 10000);

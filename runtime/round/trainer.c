@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/certificate.h"
 #include "runtime/round/fold.h"
@@ -165,7 +166,7 @@ static void renew_enrolment(struct trainer *t)
 static void rule_enrol(struct trainer *t)
 {
     bool out = value_find(json_object_get(t->previous, "convicted"), "did", t->did);
-    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > t->rules->rounds ||
+    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > amendment_rounds(t->rules, t->previous) ||
         !trainer_due(t, &t->enrolled_at))
         return;
     renew_enrolment(t);
@@ -185,7 +186,7 @@ void trainer_ask_block(struct trainer *t)
 static bool rule_prepare(struct trainer *t)
 {
     struct hash entropy;
-    if (t->phase != FOLLOWING || t->round < 1 || t->round > t->rules->rounds || !is_enrolled(t) || !t->funded)
+    if (t->phase != FOLLOWING || !amendment_trains(t->rules, t->previous, t->round) || !is_enrolled(t) || !t->funded)
         return false;
     trainer_ask_block(t);
     if (!t->asked_plan) {

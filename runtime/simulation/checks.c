@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/history.h"
 #include "runtime/round/value.h"
@@ -198,7 +199,7 @@ static void check_kind(struct sim *s, const json_t *previous, const json_t *reco
             sim_fail(s, MONEY, "round %lld accepts a contribution of %s that no honest member found right", (long long)round,
                      value_text(item, "did"));
     }
-    if (value_is(record, "kind", "train") && (int)accepted(record) < s->set->quorum)
+    if (value_is(record, "kind", "train") && (int64_t)accepted(record) < amendment_quorum(&s->rules, previous, round))
         sim_fail(s, STATE, "round %lld trains with fewer than the quorum", (long long)round);
     if (value_is(record, "kind", "skip") && !carried && !corrects)
         sim_fail(s, STATE, "round %lld is skipped and its state is another", (long long)round);
@@ -402,7 +403,8 @@ static void check_state(struct sim *s)
     for (size_t r = 1; r < rounds; r++) {
         const json_t *record = check_record(s, (int64_t)r);
         json_t *kept = kept_of(s, record, last);
-        if (value_is(record, "kind", "train") && (int)json_array_size(kept) >= s->set->quorum) {
+        if (value_is(record, "kind", "train") &&
+            (int64_t)json_array_size(kept) >= amendment_quorum(&s->rules, last, (int64_t)r)) {
             json_t *next = sim_fold_step(outer, json_object_get(record, "round"), kept);
             json_decref(outer);
             outer = next;

@@ -163,6 +163,7 @@ struct simulation simulation_from_seed(uint64_t seed)
     set.late_trainers = sim_below(&dice, 6) == 0;
     set.rollback = sim_below(&dice, 6) == 0;
     draw_scenario(&dice, &set);
+    set.amends = sim_below(&dice, 6) == 0;
     return set;
 }
 

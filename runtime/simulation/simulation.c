@@ -142,6 +142,7 @@ static void next_event(struct sim *s)
     case WHAT_BLOCK:
         if (s->now >= s->outage_until)
             chain_tick(s);
+        sponsor_amends(s);
         check_deadline(s);
         sim_push(s, (struct queued){ .at = s->now + BLOCK_MS, .what = WHAT_BLOCK });
         break;
@@ -198,14 +199,19 @@ static json_t *make_spec(const struct sim *s)
     json_t *panel = json_array();
     for (int i = 0; i < set->syncers; i++)
         json_array_append_new(panel, json_pack("{ssss}", "did", s->nodes[i].did, "account", s->nodes[i].account));
-    return json_pack("{sis{si}s{sisisisis{sssisi}}s{sisisisisosi}s{sssisiss}sis{sss{ssss}si}s{si}}", "rounds", set->rounds,
-                     "dataset", "shards", 3 * set->trainers + 1, "quorum", "trainers", set->quorum, "round_ms", ROUND_MS,
-                     "close_ms", 400, "drop_after", 3, "grace", "factor", "3", "min_ms", 300, "max_ms", 4000, "committee", "size",
-                     set->syncers, "threshold", set->threshold, "view_ms", VIEW_MS, "settle_ms", 150, "panel", panel,
-                     "release_threshold", set->threshold, "trust", "spot_check", set->spot_check, "challenge_rounds", 3,
-                     "answer_rounds", 1, "correction", set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment",
-                     "per_round", "1000", "terms", "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits",
-                     "trainers", set->trainers + 60);
+    json_t *spec =
+        json_pack("{sis{si}s{sisisisis{sssisi}}s{sisisisisosi}s{sssisiss}sis{sss{ssss}si}s{si}}", "rounds", set->rounds,
+                  "dataset", "shards", 3 * set->trainers + 1, "quorum", "trainers", set->quorum, "round_ms", ROUND_MS, "close_ms",
+                  400, "drop_after", 3, "grace", "factor", "3", "min_ms", 300, "max_ms", 4000, "committee", "size", set->syncers,
+                  "threshold", set->threshold, "view_ms", VIEW_MS, "settle_ms", 150, "panel", panel, "release_threshold",
+                  set->threshold, "trust", "spot_check", set->spot_check, "challenge_rounds", 3, "answer_rounds", 1, "correction",
+                  set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment", "per_round", "1000", "terms",
+                  "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
+    if (set->amends) {
+        json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
+        json_object_set_new(spec, "amendable", json_pack("[ssss]", "end", "pause", "quorum.trainers", "trust.spot_check"));
+    }
+    return spec;
 }
 
 static enum fault any_lie(struct sim *s, enum fault first, enum fault end)

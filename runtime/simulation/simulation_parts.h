@@ -7,6 +7,7 @@
  *     network.c      messages, partitions, fetches
  *     chain.c        the ledger: blocks, finality, escrows
  *     worker.c       keys that cost nothing, hashes instead of training
+ *     sponsor.c      amendments
  *     liars.c        what a liar says instead
  *     checks.c       the invariants of records; checks_money.c those of payments
  */
@@ -164,6 +165,10 @@ void liar_overhears(struct sim *s, const json_t *envelope);
 json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard);
 /* What it answers to a fetch instead; new reference. */
 json_t *liar_answer(struct sim *s, json_t *message);
+
+/* ---- sponsor.c */
+
+void sponsor_amends(struct sim *s); /* once a block: now and then a change of the run, as a rule one that may be refused */
 
 /* ---- checks.c, checks_money.c; each fails the simulation */
 

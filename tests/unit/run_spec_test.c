@@ -199,7 +199,8 @@ static const struct {
     { "regions", "[]", "regions", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "fragments", "2", "fragments", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "delay", "1", "delay", "not offered by this version", "", ERROR_UNSUPPORTED },
-    { "amendable", "[]", "amendable", "not offered by this version", "", ERROR_UNSUPPORTED },
+    { "amendable", "[]", "amendable", "", "", ERROR_RANGE },
+    { "amendable", "[\"payment.per_round\"]", "amendable[0]", "", "", ERROR_UNKNOWN },
     { "payment.ledger", "\"evm\"", "payment.ledger", "not offered by this version", "", ERROR_UNSUPPORTED },
 };
 
