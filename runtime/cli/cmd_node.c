@@ -13,6 +13,7 @@
 #include "runtime/crypto/keyfile.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/home.h"
+#include "runtime/role/lock.h"
 #include "runtime/role/policy.h"
 #include "runtime/round/value.h"
 
@@ -36,11 +37,14 @@ static const struct option trainer_options[] = {
     { "auto", "FILE", "take the runs that the policy in FILE allows, one after another, the best paid first" },
     { "list", NULL, "with --auto: say which runs there are and which would be taken, and end" },
     { "most-unpaid", "N", "stop when a settled round is not paid N records later (default: W + D + 2 of the run; 0: never)" },
+    { "deposit", NULL, "lock what the spec asks of a trainer, if it is not locked yet (rondo deposit)" },
     { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
     NODE_OPTIONS
 };
 static const struct option auditor_options[] = {
-    { "share", "SHARE", "replay this share of all contributions (0.1; default 1: all)" }, NODE_OPTIONS
+    { "deposit", NULL, "lock what the spec asks of a challenger, if it is not locked yet (rondo deposit)" },
+    { "share", "SHARE", "replay this share of all contributions (0.1; default 1: all)" },
+    NODE_OPTIONS
 };
 
 static bool read_share(const struct invocation *in, const char *role, int64_t *share, struct error *err)
@@ -90,26 +94,29 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         .quiet = in->quiet,
         .threads = in->threads,
         .quota = bytes,
+        .deposit = option_flag(in, "deposit"),
         .audit = { .share = share },
         .most_unpaid = unpaid,
     };
     return true;
 }
 
-/* The run from the node's own folder, else from the peer. */
-static bool take_part(struct node *node, const char *run, struct error *err)
+/* What the spec asks for is locked before anything is said to anybody. */
+static bool lock(struct node *node, const char *role, struct error *err)
 {
-    struct hash id;
+    struct books *books;
+    json_t *locked = NULL;
 
-    if (!cid_parse(run, &id, err))
-        return error_at(err, "RUN");
-    if (node->options.peer && !course_join(node, run, err)) {
-        if (!journal_has_document(node->journal, id))
-            return false;
-        error_clear(err); /* the peer is away, but everything needed is here */
-    }
-    node->course = calloc(1, sizeof *node->course);
-    return course_load(node, run, node->course, err);
+    if (!node->options.deposit)
+        return true;
+    books = books_of_url(node->options.ledger, node->options.plain, err);
+    if (books)
+        locked = lock_deposit(books, node->course, &node->keys, role, err);
+    books_free(books);
+    if (locked)
+        node_tell(node, "deposit", json_incref(locked));
+    json_decref(locked);
+    return locked != NULL;
 }
 
 /* How a node ended that ended without a fault. */
@@ -121,8 +128,8 @@ struct end {
 static bool run_node(const char *role, const struct node_options *options, const char *run, struct end *end, struct error *err)
 {
     struct node node = { 0 };
-    bool ok =
-        kernel_start(err) && node_open(&node, role, options, err) && take_part(&node, run, err) && home_running_put(&node, err);
+    bool ok = kernel_start(err) && node_open(&node, role, options, err) && course_take_part(&node, run, err) &&
+              lock(&node, role, err) && home_running_put(&node, err);
 
     if (ok && strcmp(role, "sponsor") != 0) {
         node.driver = driver_new(&node, strcmp(role, "syncer") == 0, err);
@@ -351,7 +358,10 @@ const struct command command_auditor = {
     "rondo auditor RUN --peer http://sponsor.example:7000 --ledger http://ledger.example:8645 --share 0.1",
     "Follows the run, computes contributions again step by step, and disputes the first wrong leaf of a step log until the "
     "committee has\n"
-    "decided (docs/protocol.md, section 7). Its DID must be on the run's allow-list. A challenge that fails bars it from more.",
+    "decided (docs/protocol.md, section 7). Its DID must be on the run's allow-list, or the spec asks challengers for a deposit "
+    "(--deposit). A challenge that fails costs the "
+    "deposit,\n"
+    "and bars it from more.",
     auditor_options,
     auditor_main,
 };

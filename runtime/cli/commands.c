@@ -21,6 +21,7 @@ const struct command *const commands[] = {
     &command_run_stop,
     &command_run_refund,
     &command_withdraw,
+    &command_deposit,
     &command_script_check,
     &command_script_describe,
     &command_script_try,

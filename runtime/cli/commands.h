@@ -13,6 +13,7 @@ extern const struct command command_chat;
 extern const struct command command_data_check;
 extern const struct command command_data_convert;
 extern const struct command command_data_preview;
+extern const struct command command_deposit;
 extern const struct command command_doctor;
 extern const struct command command_eval;
 extern const struct command command_fit;

@@ -184,6 +184,8 @@ static const struct schema_field record_fields[] = {
     FIELD("openings", LIST, .item = &any, .optional = true),
     FIELD("settled", LIST, .item = &any),
     FIELD("amendments", LIST, .item = &any, .optional = true),
+    FIELD("deposits", LIST, .item = &any, .optional = true),
+    FIELD("returned", LIST, .item = &any, .optional = true),
 };
 
 static const struct schema_field challenge_fields[] = {

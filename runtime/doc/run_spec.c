@@ -41,9 +41,11 @@ static int64_t billionths(const json_t *spec, const char *path)
 
 static unsigned __int128 amount(const json_t *spec, const char *path)
 {
+    const char *text = json_string_value(at(spec, path));
     unsigned __int128 value = 0;
 
-    amount_parse(json_string_value(at(spec, path)), &value);
+    if (text) /* some may be absent */
+        amount_parse(text, &value);
     return value;
 }
 
@@ -54,10 +56,7 @@ static const struct {
     { "trust.tier", "replicated", "the replicated tier" },
     { "trust.tier", "attested", "the attested tier" },
     { "trust.tier", "confidential", "the confidential tier" },
-    { "trust.admission.mode", "open", "open admission (it needs deposits)" },
-    { "trust.admission.mode", "stake", "admission by stake" },
     { "trust.admission.mode", "attested", "admission by attestation" },
-    { "trust.stake", NULL, "stake" },
     { "committee.weights", NULL, "a weighted committee" },
     { "committee.weight", NULL, "a weighted committee" },
     { "committee.stake", NULL, "a weighted committee" },
@@ -87,8 +86,6 @@ static bool check_offered(const json_t *spec, struct error *err)
         return refuse_later("trust.replicas", "more than one replica", err);
     if (json_is_integer(at(spec, "trust.checkpoint_every")) && number(spec, "trust.checkpoint_every") > 1)
         return refuse_later("trust.checkpoint_every", "a step log with gaps", err);
-    if (json_is_string(at(spec, "trust.deposit")) && strcmp(json_string_value(at(spec, "trust.deposit")), "0") != 0)
-        return refuse_later("trust.deposit", "deposits", err);
     if (json_is_string(at(spec, "dataset.sealed")))
         return refuse_later("dataset.sealed", "a sealed dataset", err);
     if (json_is_integer(at(spec, "committee.size")) &&
@@ -179,11 +176,34 @@ static bool check_committee(const json_t *spec, struct error *err)
     return true;
 }
 
+/* Who may come, and what it costs. */
+static bool check_admission(const json_t *spec, struct error *err)
+{
+    const char *mode = json_string_value(at(spec, "trust.admission.mode"));
+    const bool listed = strcmp(mode, "allow-list") == 0, given = at(spec, "trust.admission.allowed") != NULL;
+
+    if (listed != given) {
+        error_set(err, given ? ERROR_UNKNOWN : ERROR_MISSING, NULL,
+                  given ? "only an allow-list has such a field" : "this field is missing");
+        return range("trust.admission.allowed", err);
+    }
+    if (strcmp(mode, "stake") == 0 && amount(spec, "trust.stake") == 0) {
+        error_set(err, ERROR_MISSING, "give the amount that each trainer locks", "admission by stake without a stake");
+        return range("trust.stake", err);
+    }
+    if (strcmp(mode, "open") == 0 && amount(spec, "trust.stake") == 0 && amount(spec, "trust.deposit") == 0) {
+        error_set(err, ERROR_MISSING, "give trust.stake (trainers), trust.deposit (challengers), or both",
+                  "open admission without deposit or stake: identities would cost nothing");
+        return range("trust.deposit", err);
+    }
+    return true;
+}
+
 static bool check_trainers(const json_t *spec, struct error *err)
 {
     json_t *allowed = at(spec, "trust.admission.allowed"), *panel = at(spec, "committee.panel");
     int64_t quorum_of = number(spec, "quorum.trainers"), most = number(spec, "limits.trainers");
-    int64_t listed = (int64_t)json_array_size(allowed), shards = number(spec, "dataset.shards");
+    int64_t listed = allowed ? (int64_t)json_array_size(allowed) : most, shards = number(spec, "dataset.shards");
 
     if (most + (int64_t)json_array_size(panel) > PAYEES) {
         error_set(err, ERROR_RANGE, NULL, "%lld trainers and %zu syncers, one release pays at most %d", (long long)most,
@@ -310,8 +330,8 @@ bool run_spec_check(const json_t *spec, struct error *err)
         json_object_set(whole, "signer", json_object_get(whole, "sponsor"));
 
     bool ok = check_offered(whole, err) && schema_check(run_spec_schema(), whole, err) && check_adapter(whole, err) &&
-              check_names(whole, err) && check_committee(whole, err) && check_trainers(whole, err) && check_times(whole, err) &&
-              check_money(whole, err);
+              check_names(whole, err) && check_committee(whole, err) && check_admission(whole, err) &&
+              check_trainers(whole, err) && check_times(whole, err) && check_money(whole, err);
 
     if (ok && !json_equal(json_object_get(whole, "signer"), json_object_get(whole, "sponsor")))
         ok = error_set(err, ERROR_SIGNATURE, NULL, "the signer is not the sponsor");

@@ -45,12 +45,12 @@ static const struct schema_field dataset_fields[] = {
 static const struct schema dataset = SCHEMA(dataset_fields);
 
 static const char *const tiers[] = { "open", "known", NULL };
-static const char *const admissions[] = { "allow-list", NULL };
+static const char *const admissions[] = { "open", "stake", "allow-list", NULL };
 static const char *const corrections[] = { "refold", "rollback", NULL };
 static const struct schema_field a_did = FIELD("", DID);
 static const struct schema_field admission_fields[] = {
     FIELD("mode", CHOICE, .choices = admissions),
-    FIELD("allowed", LIST, .item = &a_did, .least = 1, .most = SPEC_TRAINERS),
+    FIELD("allowed", LIST, .item = &a_did, .least = 1, .most = SPEC_TRAINERS, .optional = true),
 };
 static const struct schema admission = SCHEMA(admission_fields);
 static const struct schema_field trust_fields[] = {
@@ -61,6 +61,7 @@ static const struct schema_field trust_fields[] = {
     FIELD("challenge_rounds", INTEGER, .least = 2, .most = 100, .fallback = "2"),
     FIELD("answer_rounds", INTEGER, .least = 1, .most = 100, .fallback = "1"),
     FIELD("deposit", AMOUNT, .fallback = "\"0\""),
+    FIELD("stake", AMOUNT, .optional = true),
     FIELD("checkpoint_every", INTEGER, .least = 1, .most = 1, .fallback = "1"),
     FIELD("correction", CHOICE, .choices = corrections, .fallback = "\"refold\""),
 };

@@ -323,7 +323,7 @@ static void job_done(void *context, const struct worker_answer *answer)
     uv_stop(&w->archive->auditor.loop);
 }
 
-static bool gather_course(struct archive *a, struct error *err)
+bool archive_course(struct archive *a, struct error *err)
 {
     bool complete = false, again = true;
 
@@ -344,7 +344,7 @@ static bool gather_course(struct archive *a, struct error *err)
 
 bool archive_worker(struct archive *a, unsigned threads, struct error *err)
 {
-    return a->worker || (gather_course(a, err) && archive_start(a, json_incref(a->course.open), threads, err));
+    return a->worker || (archive_course(a, err) && archive_start(a, json_incref(a->course.open), threads, err));
 }
 
 bool archive_start(struct archive *a, json_t *open, unsigned threads, struct error *err)

@@ -60,6 +60,9 @@ void archive_damaged(struct error *err);
 /* An object into the auditor's store; every node's copy of each block is checked. `object` false: one block. */
 bool archive_gather(struct archive *a, struct hash id, bool object, struct error *err);
 
+/* Everything that opening the run needs, into the auditor's store; then a.course.open is made. */
+bool archive_course(struct archive *a, struct error *err);
+
 /* Starts a worker with the run open in it. */
 bool archive_worker(struct archive *a, unsigned threads, struct error *err);
 /* The same with an open job of one's own. Takes the reference. */

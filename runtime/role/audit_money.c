@@ -5,6 +5,7 @@
 
 #include "runtime/role/audit_internal.h"
 #include "runtime/role/terms.h"
+#include "runtime/round/deposit.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/value.h"
 
@@ -155,6 +156,50 @@ static bool check_round(struct paying *p)
     return find(p, &fault);
 }
 
+/* What became of a deposit that a record returns: on the ledger it is released just so, or still waits. */
+static bool check_deposit(struct paying *p, const json_t *record, const json_t *payout)
+{
+    struct audit *u = p->u;
+    const char *did = value_text(payout, "did"), *root = value_text(payout, "root");
+    struct error fault = { 0 };
+    struct address owner;
+    struct hash id, wanted;
+    char cid[CID_TEXT];
+    bool found = false, good;
+
+    value_cid(record, cid);
+    if (!address_parse(value_text(payout, "account"), &owner) || !cid_parse(cid, &id, p->err) || strlen(root) != 66 ||
+        !hash_parse(root + 2, &wanted))
+        return error_set(p->err, ERROR_MISMATCH, NULL, "a returned deposit has no account or root");
+    if (!books_escrow(u->books, owner, release_round_ref(deposit_run(u->a.course.run, did), 0), &p->escrow, &found, p->err))
+        return false;
+    audit_count(u->checked, "deposits", 1);
+    good = found &&
+           (p->escrow.status == LEDGER_FUNDED ||
+            (p->escrow.status == LEDGER_RELEASED && hash_equal(p->escrow.record, id) && hash_equal(p->escrow.payout, wanted)));
+    if (good)
+        return true;
+    error_set(&fault, ERROR_MISMATCH, NULL, "the deposit of %s is not released as record %lld returns it (%s)", did,
+              (long long)value_integer(record, "round"), value_text(payout, "cause"));
+    return find(p, &fault);
+}
+
+static bool check_deposits(struct paying *p)
+{
+    const json_t *record;
+    json_t *payout;
+    size_t i;
+
+    for (int64_t round = 1; (record = archive_record(&p->u->a, round)); round++)
+        json_array_foreach(json_object_get(record, "returned"), i, payout)
+        {
+            p->round = round;
+            if (!check_deposit(p, record, payout))
+                return false;
+        }
+    return true;
+}
+
 bool audit_money(struct audit *u, struct error *err)
 {
     struct paying p = { .u = u, .err = err };
@@ -166,6 +211,7 @@ bool audit_money(struct audit *u, struct error *err)
         p.payout = payout_in(u, p.round);
         ok = check_round(&p);
     }
+    ok = ok && check_deposits(&p);
     free(p.events);
     return ok;
 }

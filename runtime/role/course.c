@@ -588,3 +588,18 @@ bool course_prepare(struct course *c, struct error *err)
     json_decref(scripts);
     return ok && (c->open || error_set(err, ERROR_SYNTAX, NULL, "the chat template is not UTF-8"));
 }
+
+bool course_take_part(struct node *node, const char *run, struct error *err)
+{
+    struct hash id;
+
+    if (!cid_parse(run, &id, err))
+        return error_at(err, "RUN");
+    if (node->options.peer && !course_join(node, run, err)) {
+        if (!journal_has_document(node->journal, id))
+            return false;
+        error_clear(err); /* the peer is away, but everything needed is here */
+    }
+    node->course = calloc(1, sizeof *node->course);
+    return course_load(node, run, node->course, err);
+}

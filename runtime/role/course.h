@@ -22,6 +22,8 @@
 #define COURSE_OBJECT_LIMIT  (UINT64_C(16) << 30)
 #define COURSE_DISPUTE_LIMIT (UINT64_C(64) << 20) /* of what an opening or a pick names: runtime/worker/dispute.h */
 
+enum { COURSE_MACHINES = 1024 }; /* enrolments kept, of an open run */
+
 struct course {
     struct node *node; /* borrowed */
     char run[CID_TEXT];
@@ -42,6 +44,8 @@ bool course_of(struct node *node, const char *run, const void *bytes, size_t siz
 /* Reads the run document and enrolments from the journal. Errors: missing. */
 bool course_load(struct node *node, const char *run, struct course *course, struct error *err);
 void course_free(struct course *course);
+/* The run from the node's own folder, else from `node->options.peer`, into node->course. */
+bool course_take_part(struct node *node, const char *run, struct error *err);
 
 /* Whether the spec lets its signer enrol in this role; else *code says why not. Static text. */
 bool course_admits(const struct course *course, const struct document *document, const char **code);

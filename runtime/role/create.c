@@ -55,7 +55,10 @@ static bool refuse_absent(const json_t *draft, const json_t *panel, const json_t
         error_set(err, ERROR_MISSING, "give --panel FILE with a list of {\"did\", \"account\"}", "the run file names no panel");
         return error_at(err, "committee.panel");
     }
-    if (!allowed && !json_object_get(json_object_get(json_object_get(draft, "trust"), "admission"), "allowed")) {
+    const json_t *admission = json_object_get(json_object_get(draft, "trust"), "admission");
+    const char *mode = document_text(admission, "mode");
+
+    if (!allowed && !json_object_get(admission, "allowed") && mode && strcmp(mode, "allow-list") == 0) {
         error_set(err, ERROR_MISSING, "give --allow FILE with a list of DIDs", "the run file names no trainers");
         return error_at(err, "trust.admission.allowed");
     }

@@ -256,6 +256,9 @@ static bool perform(struct driver *d, const struct action *action, struct error 
         d->await_height = json_integer_value(json_object_get(body, "height"));
         driver_await_block(d);
         break;
+    case ACTION_DEPOSIT:
+        driver_deposit(d, body);
+        break;
     case ACTION_CHECK:
     case ACTION_REPLAY:
     case ACTION_JUDGE:

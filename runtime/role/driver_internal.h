@@ -46,6 +46,14 @@ struct driver_release {
     struct driver_release *next;
 };
 
+/* An enrolment whose deposit is looked for on the ledger. */
+struct driver_deposit {
+    json_t *body; /* of the DEPOSIT action; owned */
+    bool busy;
+    struct driver *driver;
+    struct driver_deposit *next;
+};
+
 struct driver {
     struct node *node;
     struct course *course;
@@ -82,6 +90,8 @@ struct driver {
     json_t *dues; /* of a trainer: [ { round, record, since } ] settled with pay for it and not seen released */
     bool due_busy;
     uint64_t due_next;
+    struct driver_deposit *deposits;
+    uint64_t last_expiry; /* of the escrow of the run's last round; 0: not known yet */
     uint64_t last_refresh;
     uint32_t verified; /* decided rounds that were recomputed here */
     json_t *over;      /* the machine's DONE, until people are told */
@@ -114,6 +124,7 @@ void driver_deliveries_free(struct driver *d); /* and the questions; with the cl
 void driver_ledger_tick(struct driver *d);
 void driver_await_block(struct driver *d); /* asks for the block of await_height, unless that is on its way */
 void driver_release(struct driver *d, const json_t *body);
+void driver_deposit(struct driver *d, const json_t *body);
 bool driver_releases_done(const struct driver *d); /* every release begun here is on the ledger */
 void driver_ledger_free(struct driver *d);         /* with the ledger: no answer may come any more */
 

@@ -6,6 +6,7 @@
 #include "runtime/ledger/transaction.h"
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/terms.h"
+#include "runtime/round/deposit.h"
 #include "runtime/round/payout.h"
 
 enum { RELEASE_RETRY_MS = 2000, RELEASE_TURN_MS = 300 };
@@ -126,6 +127,8 @@ static void funding_told(void *context, const struct ledger_answer *answer)
     }
     if (answer->escrow->created > f->latest)
         f->latest = answer->escrow->created;
+    if (f->round == d->course->spec.rounds)
+        d->last_expiry = answer->escrow->expiry;
     if (f->round++ < d->course->spec.rounds)
         funding_ask(f);
     else
@@ -138,6 +141,66 @@ static void funding_ask(struct funding *f)
     struct hash ref = release_round_ref(d->course->id, f->round);
 
     ledger_escrow(d->node->ledger, d->course->spec.account, ref, (struct ledger_then){ funding_told, f });
+}
+
+/* --- deposits ------------------------------------------------------------------------------------------------------------ */
+
+void driver_deposit(struct driver *d, const json_t *body)
+{
+    struct driver_deposit *one = calloc(1, sizeof *one);
+
+    *one = (struct driver_deposit){ .body = json_incref((json_t *)(uintptr_t)body), .driver = d, .next = d->deposits };
+    d->deposits = one;
+}
+
+static void deposit_drop(struct driver_deposit *one)
+{
+    struct driver_deposit **at = &one->driver->deposits;
+
+    while (*at != one)
+        at = &(*at)->next;
+    *at = one->next;
+    json_decref(one->body);
+    free(one);
+}
+
+static void deposit_told(void *context, const struct ledger_answer *answer)
+{
+    struct driver_deposit *one = context;
+    struct driver *d = one->driver;
+    const bool stands =
+        !answer->error && answer->escrow &&
+        terms_deposit(&d->course->spec, answer->escrow, payout_parse(document_text(one->body, "amount")), d->last_expiry);
+
+    one->busy = false;
+    /* Before the run is funded nobody can have locked anything; in round 0 all are waited for. */
+    if (!stands && (answer->error || !d->last_expiry || document_integer(one->body, "round") == 0))
+        return;
+    json_t *told = json_pack("{s:O, s:s}", "cid", json_object_get(one->body, "cid"), "code", stands ? "ok" : "deposit");
+
+    deposit_drop(one);
+    driver_feed(d, EVENT_CHECKED, told);
+}
+
+/* Asks for each again until it is answered, or its round is over. */
+static void deposits_ask(struct driver *d)
+{
+    for (struct driver_deposit *one = d->deposits, *next; one; one = next) {
+        const char *did = document_text(one->body, "did");
+        struct address account;
+
+        next = one->next;
+        if (one->busy)
+            continue;
+        if (document_integer(one->body, "round") < driver_round(d) ||
+            !address_parse(document_text(one->body, "account"), &account)) {
+            deposit_drop(one);
+            continue;
+        }
+        one->busy = true;
+        ledger_escrow(d->node->ledger, account, release_round_ref(deposit_run(d->course->run, did), 0),
+                      (struct ledger_then){ deposit_told, one });
+    }
 }
 
 /* --- releases ------------------------------------------------------------------------------------------------------------ */
@@ -158,6 +221,8 @@ static struct driver_release *release_of(struct driver *d, int64_t round)
 void driver_ledger_free(struct driver *d)
 {
     free(d->funding);
+    while (d->deposits)
+        deposit_drop(d->deposits);
     for (struct driver_release *r = d->releases, *next; r; r = next) {
         next = r->next;
         json_decref(r->body);
@@ -206,9 +271,12 @@ void driver_release_signature(struct driver *d, int64_t round, const json_t *bod
 {
     struct account_signature signature;
 
+    const bool deposit = round >= DEPOSIT_FIRST && round < deposit_number(driver_round(d), 0);
+    const int64_t of = deposit ? (round - DEPOSIT_FIRST) / DEPOSIT_NUMBERS : round;
+
     /* Nobody need be anybody to send one: it may cost no memory for rounds that are not decided, or long over. */
-    if (!d->is_member || round < 1 || round > d->course->spec.rounds || round >= driver_round(d) ||
-        round + EARLY_ROUNDS < driver_round(d) || !read_signature(body, &signature))
+    if (!d->is_member || of < 1 || (!deposit && of > d->course->spec.rounds) || of >= driver_round(d) ||
+        of + EARLY_ROUNDS < driver_round(d) || !read_signature(body, &signature))
         return;
     struct driver_release *r = release_of(d, round);
 
@@ -296,6 +364,15 @@ static void released(struct driver_release *r)
     if (r->done)
         return;
     r->done = true;
+    if (json_object_get(r->body, "deposit")) {
+        const json_t *payout = json_object_get(r->body, "payout");
+
+        node_tell(d->node, "deposit_released",
+                  json_pack("{s:O, s:O, s:O, s:O}", "did", json_object_get(payout, "did"), "cause",
+                            json_object_get(payout, "cause"), "total", json_object_get(payout, "total"), "paid",
+                            json_object_get(payout, "paid")));
+        return;
+    }
     node_tell(d->node, "released",
               json_pack("{s:I, s:O, s:O}", "round", (json_int_t)r->round, "total",
                         json_object_get(json_object_get(r->body, "payout"), "total"), "paid",
@@ -389,7 +466,10 @@ static uint64_t own_turn(const struct driver *d)
 static void release_try(struct driver_release *r, uint64_t now)
 {
     struct driver *d = r->driver;
-    struct hash ref = release_round_ref(d->course->id, (uint64_t)r->round);
+    const json_t *deposit = json_object_get(r->body, "deposit");
+    struct address owner = d->course->spec.account;
+    struct hash ref = deposit ? release_round_ref(deposit_run(d->course->run, document_text(deposit, "did")), 0)
+                              : release_round_ref(d->course->id, (uint64_t)r->round);
 
     if (r->done || r->submitting || !r->body || now < r->next_try)
         return;
@@ -397,7 +477,9 @@ static void release_try(struct driver_release *r, uint64_t now)
     r->next_try =
         now + (r->known && r->signature_count >= d->course->spec.committee.release_threshold ? RELEASE_RETRY_MS
                                                                                              : RELEASE_TURN_MS + own_turn(d));
-    ledger_escrow(d->node->ledger, d->course->spec.account, ref, (struct ledger_then){ escrow_told, r });
+    if (deposit)
+        address_parse(document_text(deposit, "account"), &owner);
+    ledger_escrow(d->node->ledger, owner, ref, (struct ledger_then){ escrow_told, r });
 }
 
 void driver_release(struct driver *d, const json_t *body)
@@ -425,6 +507,7 @@ void driver_ledger_tick(struct driver *d)
         d->funding = f;
         funding_ask(f);
     }
+    deposits_ask(d);
     for (struct driver_release *r = d->releases; r; r = r->next)
         release_try(r, now);
     driver_dues_tick(d, now);

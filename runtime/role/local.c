@@ -162,6 +162,18 @@ static struct local_process *add_process(struct local *l, const char *role, cons
 
 /* --- the order of things --------------------------------------------------------------------------------------------------- */
 
+/* What the spec lets each trainer lock; "": nothing. */
+static const char *stake_of(struct local *l)
+{
+    const json_t *stake = json_object_get(json_object_get(l->draft, "trust"), "stake");
+
+    if (json_is_integer(stake)) /* as a run file may have it */
+        snprintf(l->stake, sizeof l->stake, "%lld", (long long)json_integer_value(stake));
+    else
+        snprintf(l->stake, sizeof l->stake, "%s", json_is_string(stake) ? json_string_value(stake) : "");
+    return strcmp(l->stake, "0") == 0 ? "" : l->stake;
+}
+
 static void start_ledger(struct local *l)
 {
     struct local_process *p = add_process(l, "ledger", "ledger");
@@ -188,6 +200,15 @@ static void start_ledger(struct local *l)
     if (l->options.ledger_seed)
         argument(p, "--ledger-seed=%s", l->options.ledger_seed);
     key_pair_wipe(&keys);
+    for (int64_t i = 1; *stake_of(l) && i <= l->trainers; i++) { /* each trainer has what it is to lock */
+        snprintf(path, sizeof path, "%.4000s/nodes/trainer-%lld/key.json", l->options.home, (long long)i);
+        if (!keyfile_read(path, NULL, &keys, &err)) {
+            local_fail(l, &err);
+            return;
+        }
+        argument(p, "--allocate=%s=%s", address_text(account_address(&keys.account), account), stake_of(l));
+        key_pair_wipe(&keys);
+    }
     process_start(p);
 }
 
@@ -232,6 +253,8 @@ static void start_members(struct local *l, const char *peer)
         snprintf(name, sizeof name, "trainer-%lld", (long long)i);
         struct local_process *p = add_node(l, "trainer", name);
 
+        if (*stake_of(l))
+            argument(p, "--deposit");
         argument(p, "--peer=%s", peer);
         argument(p, "--threads=%u", worker_threads(l));
         argument(p, "--memory=%" PRIu64, memory);

@@ -35,6 +35,7 @@ struct local_process {
 
 struct local {
     struct local_options options;
+    char stake[40];          /* what a trainer locks */
     json_t *draft, *network; /* of the run file; the draft's names become CIDs when the run is made */
     json_t *base;            /* its base_model, as the run file names it */
     int64_t trainers, syncers;

@@ -49,6 +49,7 @@ struct node_options {
     bool leave;             /* stop when the run is over */
     int64_t
         most_unpaid; /* records after which a trainer stops whose settled round is not released; below zero: W + D + 2; 0: never */
+    bool deposit;    /* locks what the spec asks of its role before it enrols (lock.h) */
     bool json;       /* progress as JSON lines on standard output */
     bool quiet;
     unsigned threads;           /* of its workers; 0: the machine's cores */

@@ -100,7 +100,9 @@ static bool make_run(struct quote *q, struct error *err)
         panel = placeholder_panel(network_number(q, "syncers", json_object_get(committee, "size"), SPEC_PANEL));
         say_placeholder(q, "committee.panel: run create takes it from --panel FILE");
     }
-    if (!json_object_get(admission, "allowed")) {
+    q->trainers = network_number(q, "trainers", json_object_get(quorum, "trainers"), SPEC_TRAINERS);
+    if (!json_object_get(admission, "allowed") &&
+        (!document_text(admission, "mode") || strcmp(document_text(admission, "mode"), "allow-list") == 0)) {
         allowed = placeholder_allowed(network_number(q, "trainers", json_object_get(quorum, "trainers"), SPEC_TRAINERS));
         say_placeholder(q, "trust.admission.allowed: run create takes it from --allow FILE");
     }
@@ -148,7 +150,8 @@ static bool look(struct quote *q, struct error *err)
 {
     if (!check_network(q, err) || !make_run(q, err))
         return false;
-    q->trainers = (int64_t)q->a.course.spec.trust.allowed_count;
+    if (q->a.course.spec.trust.allowed_count)
+        q->trainers = (int64_t)q->a.course.spec.trust.allowed_count;
     q->syncers = (int64_t)q->a.course.spec.committee.panel_count;
     if (!archive_worker(&q->a, q->options->threads, err))
         return false;

@@ -239,6 +239,9 @@ static bool admit_document(struct node *node, const struct document *d, struct e
     if (d->type == DOCUMENT_ENROLMENT) {
         const char *code;
 
+        if (course_admits(course, d, &code) && !course_knows(course, &d->signer) &&
+            json_object_size(course->enrolments) >= COURSE_MACHINES)
+            return error_set(err, ERROR_LIMIT, NULL, "as many machines as are kept here have enrolled");
         return course_admits(course, d, &code) ||
                error_set(err, ERROR_REFUSED, "the spec's panel and allow-list say who takes part", "enrolment refused: %s", code);
     }

@@ -398,7 +398,9 @@ static void fill_identity(const struct sponsor_setting *setting, json_t *draft)
     json_object_set_new(payment, "contract", json_string(address_text(setting->contract, contract)));
     if (setting->panel)
         json_object_set(object_in(draft, "committee"), "panel", (json_t *)(uintptr_t)setting->panel);
-    if (setting->allowed)
+    const char *mode = document_text(object_in(object_in(draft, "trust"), "admission"), "mode");
+
+    if (setting->allowed && (!mode || strcmp(mode, "allow-list") == 0))
         json_object_set(object_in(object_in(draft, "trust"), "admission"), "allowed", (json_t *)(uintptr_t)setting->allowed);
 }
 

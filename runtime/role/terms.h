@@ -11,4 +11,8 @@ size_t terms_panel(const struct run_spec *spec, struct address panel[SPEC_PANEL]
 /* Amount, threshold and panel are those of the run. Says nothing about whether the escrow is open still. */
 bool terms_met(const struct run_spec *spec, const struct ledger_escrow *escrow);
 
+/* Whether an escrow is a machine's deposit of `amount` for the run: panel and threshold those of the run, open until `last`, the end of the run's last
+ * escrow, and standing. */
+bool terms_deposit(const struct run_spec *spec, const struct ledger_escrow *escrow, unsigned __int128 amount, uint64_t last);
+
 #endif

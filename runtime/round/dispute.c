@@ -72,15 +72,28 @@ struct judging {
     struct verdicts out;
 };
 
-static void uphold(struct judging *j, const char *did, int64_t round)
+/* Of a challenger: as a member, or of the panel. "" when it is neither any more. */
+static const char *account_of(const struct judging *j, const char *did)
 {
-    json_array_append_new(j->out.upheld, json_pack("{sssI}", "did", did, "round", (json_int_t)round));
+    const json_t *member = value_find(json_object_get(j->in->previous, "members"), "did", did);
+    return value_text(member ? member : value_find(j->in->rules->panel, "did", did), "account");
 }
 
-static void reject(struct judging *j, const char *did)
+static void uphold(struct judging *j, const char *did, int64_t round, const char *by)
 {
-    if (!value_lists(j->out.rejected, did))
-        json_array_append_new(j->out.rejected, json_string(did));
+    json_array_append_new(
+        j->out.upheld, json_pack("{sssIssss}", "did", did, "round", (json_int_t)round, "by", by, "account", account_of(j, by)));
+}
+
+/* The accused's account is the one that its contribution is paid to. */
+static void reject(struct judging *j, const char *did, const char *contribution)
+{
+    const char *accused = "";
+    const json_t *entry = record_find_contribution(j->in->previous, contribution, &accused);
+    const json_t *of = value_find(json_object_get(entry, "contributions"), "cid", contribution);
+    if (!value_find(j->out.rejected, "did", did))
+        json_array_append_new(j->out.rejected,
+                              json_pack("{ssssss}", "did", did, "accused", accused, "account", value_text(of, "account")));
 }
 
 /* The trace that the accused showed of this step, in whichever dispute; NULL. */
@@ -123,11 +136,11 @@ static void take_challenge(struct judging *j, const char *code, const json_t *pa
     const json_t *entry = record_find_contribution(j->in->previous, cid, &accused);
     int64_t index = value_integer(payload, "index");
     if (!strcmp(code, "rejected"))
-        reject(j, challenger);
+        reject(j, challenger, cid);
     if (!entry || (index == 0 && !strcmp(code, "ok") && asks_late(j->in, entry)))
         return;
     if (!strcmp(code, "upheld"))
-        uphold(j, accused, value_integer(entry, "round"));
+        uphold(j, accused, value_integer(entry, "round"), challenger);
     if (!strcmp(code, "ok") && !disputes_find(j->out.open, cid, index, challenger))
         json_array_append_new(j->out.open, json_pack("{sssssIsIsssO?sI}", "contribution", cid, "did", accused, "round",
                                                      (json_int_t)value_integer(entry, "round"), "index", (json_int_t)index,
@@ -163,7 +176,7 @@ static void take_opening(struct judging *j, const char *code, const json_t *payl
             !value_is(one, "did", value_text(payload, "signer")))
             continue;
         if (!strcmp(code, "upheld")) {
-            uphold(j, value_text(one, "did"), value_integer(one, "round"));
+            uphold(j, value_text(one, "did"), value_integer(one, "round"), value_text(one, "challenger"));
         } else if (!strcmp(code, "ok") && json_is_null(trace)) {
             json_object_set(one, "trace", json_object_get(payload, "trace"));
             json_object_set_new(one, "left", json_integer((json_int_t)j->in->rules->answer_rounds));
@@ -178,9 +191,9 @@ static void take_pick(struct judging *j, const char *code, const json_t *payload
     if (!one || !value_is(one, "trace", value_text(payload, "trace")))
         return;
     if (!strcmp(code, "upheld")) {
-        uphold(j, value_text(one, "did"), value_integer(one, "round"));
+        uphold(j, value_text(one, "did"), value_integer(one, "round"), value_text(one, "challenger"));
     } else if (!strcmp(code, "rejected")) {
-        reject(j, value_text(one, "challenger"));
+        reject(j, value_text(one, "challenger"), value_text(one, "contribution"));
         json_object_set_new(one, "left", json_integer(-1)); /* over: see drop_over */
     }
 }
@@ -195,9 +208,9 @@ static void end_silent(struct judging *j)
         if (value_integer(one, "left") != 0)
             continue;
         if (json_is_null(json_object_get(one, "trace")))
-            uphold(j, value_text(one, "did"), value_integer(one, "round"));
+            uphold(j, value_text(one, "did"), value_integer(one, "round"), value_text(one, "challenger"));
         else if (value_integer(one, "index") > 0)
-            reject(j, value_text(one, "challenger"));
+            reject(j, value_text(one, "challenger"), value_text(one, "contribution"));
         json_object_set_new(one, "left", json_integer(-1));
     }
 }

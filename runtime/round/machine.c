@@ -57,7 +57,7 @@ const char *action_name(enum action_kind kind)
         [ACTION_CANCEL] = "cancel",   [ACTION_FETCH] = "fetch",
         [ACTION_FINAL] = "final",     [ACTION_RELEASE] = "release",
         [ACTION_STATE] = "state",     [ACTION_HALT] = "halt",
-        [ACTION_DONE] = "done",
+        [ACTION_DEPOSIT] = "deposit", [ACTION_DONE] = "done",
     };
     return names[kind];
 }

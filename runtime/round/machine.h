@@ -38,13 +38,18 @@
  *                                                  a challenge, opening or pick (runtime/worker/dispute.h): its code, answered by CHECKED
  *   MOVE           {key, move, contribution, index, trace, context}
  *                                                  make the trace of an "opening" or the evidence of a "pick", and keep it
+ *   DEPOSIT        {cid, did, role, account, amount, round}
+ *                                                  whether the deposit of this enrolment stands on the ledger (deposit.h), answered by CHECKED: "ok",
+ *                                                  "deposit"; in round 0 only once it does
  *   COMPUTE        {hash, request, round}          request.kind "plan" or "fold" (fold.h); same request, same answer. `round` asks for it
  *   TRAIN          {round, context}                train this assignment
  *   CANCEL         {round}                         CHECK, REPLAY, COMPUTE and TRAIN of rounds up to this one are no longer needed
  *   FETCH          {round} | {documents: [cid]}    ask own store, then peers, for a final record with its certificate, or for
  *                                                  documents; answered by a MESSAGE or not at all (then asked again)
  *   FINAL          {round, record, certificate}    the round is decided; already persisted
- *   RELEASE        {round, record, payout}         sign the release of this round's escrow (payout.h); already persisted
+ *   RELEASE        {round, record, payout, deposit}
+ *                                                  sign the release of this round's escrow (payout.h); already persisted. With `deposit`: of a
+ *                                                  deposit, whose number `round` is; { did, account } is whose
  *   STATE          {phase, round, view, ...}       for people: progress
  *   HALT           {code, message}                 the machine has stopped for good ("conflict", "record_wrong")
  *   DONE           {round}                         the run is over: everything is settled
@@ -90,6 +95,7 @@ enum action_kind {
     ACTION_REPLAY,
     ACTION_JUDGE,
     ACTION_MOVE,
+    ACTION_DEPOSIT,
     ACTION_COMPUTE,
     ACTION_TRAIN,
     ACTION_CANCEL,

@@ -1,8 +1,10 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/deposit.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/member_state.h"
 #include "runtime/round/membership.h"
@@ -63,6 +65,24 @@ static const char *contribution_code(struct member *m, const json_t *document)
     return NULL;
 }
 
+/* An enrolment that may be taken is, while its deposit stands. Asked once a round; what was said before holds until the answer. */
+static const char *enrolment_code(struct member *m, const json_t *document)
+{
+    const json_t *payload = json_object_get(document, "payload");
+    const char *cid = value_text(document, "cid"), *did = value_text(payload, "signer"), *role = value_text(payload, "role");
+    const char *code = membership_code(m->rules, m->previous, "enrolment", payload), *amount = deposit_due(m->rules, did, role);
+    char name[CID_TEXT + 24];
+    if (strcmp(code, "ok") || !amount || value_find(json_object_get(m->previous, "deposits"), "did", did))
+        return code;
+    snprintf(name, sizeof name, "%s/%lld", cid, (long long)m->round);
+    if (member_ask(m, "deposit", name))
+        member_act(m, ACTION_DEPOSIT,
+                   json_pack("{sssssssOsssI}", "cid", cid, "did", did, "role", role, "account",
+                             json_object_get(payload, "account"), "amount", amount, "round", (json_int_t)m->round));
+    code = json_string_value(json_object_get(m->codes, cid));
+    return !code || !strcmp(code, "ok") ? code : "";
+}
+
 /* The code under which a document would be listed; NULL while it is not known; "" when it is no item of this round. */
 static const char *item_code(struct member *m, const json_t *document)
 {
@@ -78,7 +98,7 @@ static const char *item_code(struct member *m, const json_t *document)
         return "ok";
     if (!strcmp(type, "amendment"))
         return amendment_code(m->rules, m->previous, payload);
-    return membership_code(m->rules, m->previous, type, payload);
+    return strcmp(type, "enrolment") ? membership_code(m->rules, m->previous, type, payload) : enrolment_code(m, document);
 }
 
 bool member_rule_requests(struct member *m)
@@ -162,8 +182,10 @@ static size_t count_held(struct member *m, const char *type, const char *role)
         bool mine = value_is(document, "type", type) && (!*role || value_is(payload, "role", role));
         if (mine && !strcmp(type, "contribution"))
             mine = value_integer(payload, "round") == m->round && value_find(m->parts, "did", value_text(payload, "signer"));
-        else if (mine)
-            mine = !strcmp(membership_code(m->rules, m->previous, type, payload), "ok");
+        else if (mine) {
+            const char *code = enrolment_code(m, document);
+            mine = code && !strcmp(code, "ok");
+        }
         if (mine)
             json_object_set_new(signers, value_text(payload, "signer"), json_true());
     }

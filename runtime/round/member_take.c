@@ -92,6 +92,22 @@ static void keep(struct member *m, const json_t *document)
         json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
 }
 
+/* Enrolments of machines that are no members: their deposits may not stand. */
+static size_t count_strangers(const struct member *m)
+{
+    size_t count = 0;
+    json_t *held;
+    const char *cid;
+    if (!m->rules->stake && !m->rules->deposit)
+        return 0;
+    json_object_foreach(m->documents, cid, held)
+    {
+        const char *did = value_text(json_object_get(held, "payload"), "signer");
+        count += value_is(held, "type", "enrolment") && !value_find(json_object_get(m->previous, "members"), "did", did);
+    }
+    return count;
+}
+
 /* Neither asks for more than its signer's membership. */
 static bool is_claim(const char *type)
 {
@@ -129,6 +145,9 @@ static void take_item(struct member *m, json_t *document)
     if (!enrols && (!knows_signer(m, did) || !is_claim(type)))
         return;
     if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
+        return;
+    if (!strcmp(type, "enrolment") && !value_find(json_object_get(m->previous, "members"), "did", did) &&
+        count_strangers(m) >= MEMBER_STRANGERS)
         return;
     if (held_of(m, type, did, -1, NULL) < (enrols ? 4 : 16))
         keep(m, document);

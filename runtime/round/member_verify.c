@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/round/deposit.h"
 #include "runtime/round/member_state.h"
 
 /* Recomputes the oldest decided round that this member has not recomputed yet: it followed a certificate for it. */
@@ -49,6 +50,15 @@ bool member_rule_release(struct member *m)
         snprintf(key, sizeof key, "released/%lld", (long long)round);
         member_act(m, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", payout));
         member_act(m, ACTION_RELEASE, json_pack("{sIsssO}", "round", (json_int_t)round, "record", cid, "payout", payout));
+    }
+    json_array_foreach(json_object_get(record, "returned"), i, payout)
+    {
+        char cid[CID_TEXT];
+        value_cid(record, cid);
+        member_act(m, ACTION_RELEASE,
+                   json_pack("{sIsssOs{sOsO}}", "round", (json_int_t)deposit_number(value_integer(record, "round"), i), "record",
+                             cid, "payout", payout, "deposit", "did", json_object_get(payout, "did"), "account",
+                             json_object_get(payout, "account")));
     }
     return true;
 }

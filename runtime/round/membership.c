@@ -4,6 +4,7 @@
 
 #include "runtime/crypto/account.h"
 #include "runtime/round/amendment.h"
+#include "runtime/round/deposit.h"
 #include "runtime/round/value.h"
 
 static void remove_member(json_t *members, const char *did)
@@ -56,10 +57,10 @@ static void take_enrolment(const struct rules *rules, json_t *members, const jso
     bool trainer = value_is(payload, "role", "trainer");
     const json_t *seat = trainer ? NULL : value_find(rules->panel, "did", did);
     const char *account = value_text(seat ? seat : payload, "account");
-    size_t i, trainers = 0;
+    size_t i, count = 0;
     json_t *member, *known = value_find(members, "did", did);
-    json_array_foreach(members, i, member) trainers += value_is(member, "role", "trainer");
-    if (trainer && !known && trainers >= (size_t)rules->trainers_limit)
+    json_array_foreach(members, i, member) count += value_is(member, "role", value_text(payload, "role"));
+    if (!seat && !known && count >= (size_t)rules->trainers_limit)
         return;
     json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
                              "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
@@ -97,6 +98,12 @@ json_t *membership_after(const struct membership_change *c)
     take_items(c, members, "leave");
     take_items(c, members, "enrolment");
     json_array_foreach((json_t *)c->convicted, i, one) remove_member(members, value_text(one, "did"));
+    for (i = json_array_size(members); i-- > 0;) { /* a challenge for nothing has cost the deposit that the seat needs */
+        one = json_array_get(members, i);
+        if (value_lists(c->barred, value_text(one, "did")) &&
+            deposit_due(c->rules, value_text(one, "did"), value_text(one, "role")))
+            json_array_remove(members, i);
+    }
     value_sort(members, "did");
     return members;
 }
@@ -123,7 +130,15 @@ const char *membership_code(const struct rules *rules, const json_t *previous, c
     if (value_find(rules->panel, "did", did))
         return "panel";
     /* An auditor costs others an answer: without a deposit only those on the list may be one. */
-    if (rules->allowed ? !value_lists(rules->allowed, did) : value_is(payload, "role", "auditor"))
+    const bool listed = rules->allowed && value_lists(rules->allowed, did), auditor = value_is(payload, "role", "auditor");
+    if (auditor ? !listed && !rules->deposit : rules->allowed && !listed)
         return "admission";
+    if (deposit_due(rules, did, value_text(payload, "role"))) {
+        const json_t *held = value_find(json_object_get(previous, "deposits"), "did", did);
+        if (value_lists(json_object_get(previous, "barred"), did))
+            return "barred";
+        if (held && !value_is(held, "account", value_text(payload, "account")))
+            return "account"; /* its deposit is the other account's */
+    }
     return address_parse(value_text(payload, "account"), &account) && !address_is_zero(account) ? "ok" : "account";
 }

@@ -26,14 +26,14 @@ struct membership_change {
     const json_t *parts;         /* assignment of round r; empty where nothing is trained */
     const json_t *contributions; /* record r: all that came, also the refused */
     bool train;                  /* record r folds the accepted ones */
-    const json_t *convicted;
+    const json_t *convicted, *barred;
 };
 
 /* The `members` of record r. New reference. */
 json_t *membership_after(const struct membership_change *change);
 
 /* Why an enrolment or leave may not be taken after record r-1 ("ok" when it may): "run", "role", "panel", "admission",
- * "convicted", "account", "not_enrolled". Pure, used by members when they list it and by record_of. */
+ * "convicted", "barred", "account", "not_enrolled". Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
 const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
 
 #endif

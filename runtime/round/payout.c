@@ -139,3 +139,11 @@ json_t *payout_of(const struct rules *rules, const json_t *entry, const json_t *
     set_root(payout, payees);
     return payout;
 }
+
+json_t *payout_line(const char *did, const char *cause, const char *account, json_t *paid)
+{
+    json_t *payees = payees_of(paid);
+    json_t *payout = json_pack("{sssssssoso}", "did", did, "cause", cause, "account", account, "paid", paid, "payees", payees);
+    set_root(payout, payees);
+    return payout;
+}

@@ -18,6 +18,9 @@
  * root = keccak256(abi.encode(address[], uint256[])) over `payees`, 0x and 64 digits. New reference. */
 json_t *payout_of(const struct rules *rules, const json_t *entry, const json_t *convicted);
 
+/* What becomes of a deposit: { did, cause, account, root, total, paid, payees }, of a list as `paid`, whose reference is taken. New reference. */
+json_t *payout_line(const char *did, const char *cause, const char *account, json_t *paid);
+
 /* floor(amount * units / 10^9) of a decimal text; the decimal text of an amount (at most 39 digits). */
 unsigned __int128 payout_share(const char *amount, int64_t units);
 const char *payout_text(unsigned __int128 amount, char text[40]);

@@ -7,6 +7,7 @@
 #include "native/base/buffer.h"
 #include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/deposit.h"
 #include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/grace.h"
@@ -26,8 +27,9 @@ struct making {
     json_t *committee, *record, *needs;
     struct received_tally tally;
     json_t *convicted, *barred, *disputes, *openings;
-    json_t *entries; /* unsettled, with this round's at the end when it has one */
-    json_t *parts;   /* assignment */
+    json_t *upheld, *rejected; /* of this record's verdicts */
+    json_t *entries;           /* unsettled, with this round's at the end when it has one */
+    json_t *parts;             /* assignment */
     int64_t correct;
     const char *reason; /* "" while the round may still be a train round */
 };
@@ -144,8 +146,8 @@ static void take_disputes(struct making *m)
     json_array_foreach(verdicts.upheld, i, one) convict(m, value_text(one, "did"), value_integer(one, "round"));
     json_array_foreach(verdicts.rejected, i, one)
     {
-        if (!value_lists(m->barred, json_string_value(one)))
-            json_array_append(m->barred, one);
+        if (!value_lists(m->barred, value_text(one, "did")))
+            json_array_append(m->barred, json_object_get(one, "did"));
     }
     json_array_foreach(m->tally.items, i, one)
     {
@@ -158,6 +160,8 @@ static void take_disputes(struct making *m)
     value_sort(m->barred, NULL);
     m->disputes = json_incref(verdicts.open);
     m->openings = json_incref(verdicts.openings);
+    m->upheld = json_incref(verdicts.upheld);
+    m->rejected = json_incref(verdicts.rejected);
     verdicts_free(&verdicts);
 }
 
@@ -381,8 +385,25 @@ static void set_members(struct making *m, const json_t *contributions)
                                               .parts = m->parts,
                                               .contributions = contributions,
                                               .train = value_is(m->record, "kind", "train"),
-                                              .convicted = m->convicted };
+                                              .convicted = m->convicted,
+                                              .barred = m->barred };
     json_object_set_new(m->record, "members", membership_after(&change));
+}
+
+static void set_deposits(struct making *m)
+{
+    const struct deposits_input in = { .rules = m->rules,
+                                       .previous = m->in->previous,
+                                       .members = json_object_get(m->record, "members"),
+                                       .convicted = m->convicted,
+                                       .upheld = m->upheld,
+                                       .rejected = m->rejected,
+                                       .over = record_is_last(m->rules, m->record) };
+    if (!m->rules->stake && !m->rules->deposit)
+        return;
+    struct deposits deposits = deposits_after(&in);
+    json_object_set_new(m->record, "deposits", deposits.held);
+    json_object_set_new(m->record, "returned", deposits.returned);
 }
 
 static json_t *copy_list(const json_t *record, const char *name)
@@ -473,6 +494,8 @@ static void end(struct making *m)
     json_decref(m->barred);
     json_decref(m->disputes);
     json_decref(m->openings);
+    json_decref(m->upheld);
+    json_decref(m->rejected);
     json_decref(m->entries);
     json_decref(m->parts);
 }
@@ -508,6 +531,7 @@ static bool make(struct making *m)
     json_t *amendments = amendments_after(m->rules, m->in->previous, json_object_get(m->record, "items"), m->in->documents);
     if (amendments)
         json_object_set_new(m->record, "amendments", amendments);
+    set_deposits(m);
     return true;
 }
 

@@ -21,7 +21,8 @@
  *       convicted: [ { did, round, record } ], barred: [ did ],              barred: filed a challenge that was rejected
  *       disputes,                                                            open ones (dispute.h); their rounds are not settled
  *       settled: [ { round, root, total, paid, payees } ],                   settled by this record (payout.h)
- *       amendments: [ { number, from, record, changes } ] }                  only where the spec marks something (amendment.h)
+ *       amendments: [ { number, from, record, changes } ],                   only where the spec marks something (amendment.h)
+ *       deposits, returned }                                                 only where the spec asks for some (deposit.h)
  *
  * The membership, open rounds and convictions stand in the record in full: one record and its certificate are all that anyone
  * needs to go on from.

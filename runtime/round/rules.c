@@ -80,6 +80,17 @@ static void copy_amount(struct reading *in, const char *path, char out[40])
         snprintf(out, 40, "%s", text);
 }
 
+/* What the spec lets lock; NULL: nothing. */
+static const char *locked(struct reading *in, const char *path)
+{
+    const char *text = json_string_value(at(in->spec, path));
+    char amount[40];
+    if (!text || !strcmp(text, "0"))
+        return NULL;
+    copy_amount(in, path, amount);
+    return text;
+}
+
 static json_t *panel(struct reading *in)
 {
     json_t *list = at(in->spec, "committee.panel");
@@ -103,6 +114,8 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     snprintf(rules->run, sizeof rules->run, "%s", run);
     rules->allowed = at(spec, "trust.admission.allowed");
     rules->amendable = at(spec, "amendable");
+    rules->stake = locked(&in, "trust.stake");
+    rules->deposit = locked(&in, "trust.deposit");
     rules->rounds = integer(&in, "rounds", 1, 1000000);
     rules->shards = integer(&in, "dataset.shards", 1, 1 << 20);
     rules->trainers_quorum = integer(&in, "quorum.trainers", 1, 10000);

@@ -28,8 +28,9 @@ struct rules {
     int64_t challenge_rounds, answer_rounds, seed_lead;
     int64_t expiry_rounds, share_trainers, share_syncers; /* shares in units */
     int rollback;                                         /* correction: 0 refold, 1 rollback */
-    char per_round[40];                                   /* decimal */
-    char genesis_outer[80], genesis_state[80];            /* roots before round 1: set by the caller (rules_set_genesis) */
+    const char *stake, *deposit; /* borrowed from spec: what trainers and challengers lock; NULL: nothing (deposit.h) */
+    char per_round[40];          /* decimal */
+    char genesis_outer[80], genesis_state[80]; /* roots before round 1: set by the caller (rules_set_genesis) */
 };
 
 /* Reads `spec` (a new reference is kept). `run` is its CID. Free with rules_free also after a failure. */

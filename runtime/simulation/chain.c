@@ -6,10 +6,13 @@
 
 #include "native/base/hex.h"
 #include "runtime/ledger/escrow.h"
+#include "runtime/round/deposit.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/value.h"
 
-enum { PER_ROUND = 1000 };
+static const char RUN[] = "bafk2bzasimulationofarun";
+
+enum { PER_ROUND = 1000, STAKE = 101 };
 
 /* A transaction on its way: in nobody's block (0), or in the block at `height`; applied to the books when that block is final. */
 struct moving {
@@ -90,6 +93,26 @@ static struct hash escrow_of(const struct chain *c, int64_t round)
     return ledger_escrow_id(&c->domain, c->sponsor, release_round_ref(c->run, (uint64_t)round));
 }
 
+/* Of a trainer. */
+static struct hash deposit_of(const struct chain *c, const struct node *n)
+{
+    return ledger_escrow_id(&c->domain, n->address, release_round_ref(deposit_run(RUN, n->did), 0));
+}
+
+const char *chain_sponsor(const struct chain *c, char account[ADDRESS_TEXT])
+{
+    memcpy(account, "0x", 2);
+    hex_encode(c->sponsor.bytes, ADDRESS_SIZE, account + 2);
+    return account;
+}
+
+bool chain_deposit(const struct sim *s, const char *did)
+{
+    int i = sim_find(s, did);
+    const struct ledger_escrow *e = i < 0 ? NULL : escrow_book_find(s->chain->book, deposit_of(s->chain, &s->nodes[i]));
+    return e && e->status == LEDGER_FUNDED;
+}
+
 static void fund(struct sim *s, struct chain *c)
 {
     struct address panel[LEDGER_PANEL];
@@ -106,6 +129,16 @@ static void fund(struct sim *s, struct chain *c)
                                                    .threshold = (uint32_t)s->set->threshold,
                                                    .expiry = expiry_of(c, r) };
         memcpy(m->t.create.panel, panel, size * sizeof *panel);
+    }
+    for (int i = s->set->syncers; s->set->deposits && i < s->count; i++) {
+        struct moving *m = add_moving(c, TRANSACTION_CREATE, s->nodes[i].address);
+        m->t.create = (struct transaction_create){ .run = deposit_run(RUN, s->nodes[i].did),
+                                                   .amount = STAKE,
+                                                   .panel_count = (uint32_t)size,
+                                                   .threshold = (uint32_t)s->set->threshold,
+                                                   .expiry = expiry_of(c, s->set->rounds) };
+        memcpy(m->t.create.panel, panel, size * sizeof *panel);
+        escrow_book_endow(c->book, s->nodes[i].address, STAKE, NULL);
     }
 }
 
@@ -196,7 +229,8 @@ static void apply(struct sim *s, struct chain *c, struct moving *m)
         sim_fail(s, MONEY, "the ledger refused %s: %s", transaction_method_name(m->t.method), err.message);
     } else if (pool && !pool->paid) {
         pool->paid = true;
-        c->paid += pool->release.total;
+        if (pool->round < DEPOSIT_FIRST)
+            c->paid += pool->release.total;
         sim_tell(s, 1, "ledger", "round %lld released", (long long)pool->round);
     }
     if (!escrow_book_conserves(c->book))
@@ -238,6 +272,21 @@ static void answer_waiting(struct sim *s)
     }
 }
 
+/* Deposits that enrolments of round 0 wait for. */
+static void answer_unlocked(struct sim *s)
+{
+    for (size_t i = json_array_size(s->unlocked); i-- > 0;) {
+        const json_t *one = json_array_get(s->unlocked, i), *body = json_object_get(one, "body");
+        int node = (int)value_integer(one, "node");
+        if (!chain_deposit(s, value_text(body, "did")))
+            continue;
+        if (s->nodes[node].life == (int)value_integer(one, "life"))
+            sim_later(s, node, 1 + sim_below(s, 150), EVENT_CHECKED,
+                      json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code", "ok"));
+        json_array_remove(s->unlocked, i);
+    }
+}
+
 static void make_block(struct chain *c)
 {
     c->height++;
@@ -259,6 +308,7 @@ void chain_tick(struct sim *s)
     make_block(c);
     apply_final(s, c);
     answer_waiting(s);
+    answer_unlocked(s);
     for (int i = 0; i < s->set->syncers; i++) {
         if (s->nodes[i].alive)
             sim_later(s, i, 1 + sim_below(s, 100), EVENT_HEAD,
@@ -336,8 +386,13 @@ void chain_release(struct sim *s, int i, const json_t *body)
     struct chain *c = s->chain;
     struct node *n = &s->nodes[i];
     int64_t round = value_integer(body, "round");
-    struct release release = { .escrow = escrow_of(c, round), .deadline = expiry_of(c, round) };
+    const json_t *deposit = json_object_get(body, "deposit");
+    int owner = sim_find(s, value_text(deposit, "did"));
+    struct release release = { .escrow = deposit ? deposit_of(c, &s->nodes[owner < 0 ? 0 : owner]) : escrow_of(c, round),
+                               .deadline = expiry_of(c, deposit ? s->set->rounds : round) };
     json_t *payout = json_object_get(body, "payout");
+    if (deposit && (owner < 0 || strcmp(value_text(deposit, "account"), s->nodes[owner].account)))
+        sim_fail(s, MONEY, "the deposit of a stranger is released: %s", value_text(deposit, "did"));
     if (!json_array_size(json_object_get(payout, "payees")))
         return; /* nobody earned anything: the escrow goes back at expiry */
     payout = n->lie == LIE_ROOTS ? paying_itself(n, payout) : json_incref(payout);
@@ -377,8 +432,51 @@ bool chain_quiet(const struct sim *s)
             if (!paid)
                 return false;
         }
+        json_array_foreach(json_object_get(json_object_get(each, "record"), "returned"), k, payout)
+        {
+            bool paid = false;
+            for (size_t i = 0; i < c->pool_count; i++)
+                paid |= c->pools[i].paid && c->pools[i].round == deposit_number((int64_t)r, k);
+            if (!paid)
+                return false;
+        }
     }
     return true;
+}
+
+/* Whether some record gave the trainer's deposit to somebody. */
+static bool is_returned(const struct sim *s, const struct node *n)
+{
+    size_t r;
+    json_t *each;
+    json_array_foreach(s->finals, r, each)
+    {
+        if (value_find(json_object_get(json_object_get(each, "record"), "returned"), "did", n->did))
+            return true;
+    }
+    return false;
+}
+
+static bool refund_deposit(struct chain *c, const struct node *n, uint64_t now)
+{
+    struct transaction t = { .chain = c->domain.chain, .method = TRANSACTION_REFUND, .from = c->sender };
+    t.refund = deposit_of(c, n);
+    t.nonce = escrow_book_account(c->book, c->sender).nonce;
+    return escrow_book_apply(c->book, &t, (uint64_t)c->height, now, NULL);
+}
+
+/* What the records pay this account: of rounds, and of deposits. */
+static unsigned __int128 owed_to(const struct sim *s, const char *account)
+{
+    static const char *const lists[] = { "settled", "returned" };
+    unsigned __int128 owed = 0;
+    size_t r, k, i;
+    json_t *each, *payout, *payee;
+    json_array_foreach(s->finals, r, each) for (size_t l = 0; l < 2; l++)
+        json_array_foreach(json_object_get(json_object_get(each, "record"), lists[l]), k, payout)
+            json_array_foreach(json_object_get(payout, "payees"), i, payee) owed +=
+        strcasecmp(value_text(payee, "account"), account) ? 0 : payout_parse(value_text(payee, "amount"));
+    return owed;
 }
 
 static bool refund(struct chain *c, int64_t round, uint64_t now)
@@ -390,18 +488,12 @@ static bool refund(struct chain *c, int64_t round, uint64_t now)
 }
 
 /* What the ledger owes an account is what the records' payouts say. */
-static void check_credit(struct sim *s, struct chain *c, const char *account)
+static void check_credit(struct sim *s, struct chain *c, const struct node *n)
 {
-    unsigned __int128 owed = 0;
-    struct address address;
-    size_t r, k, i;
-    json_t *each, *payout, *payee;
-    json_array_foreach(s->finals, r, each)
-        json_array_foreach(json_object_get(json_object_get(each, "record"), "settled"), k, payout)
-            json_array_foreach(json_object_get(payout, "payees"), i, payee) owed +=
-        strcasecmp(value_text(payee, "account"), account) ? 0 : payout_parse(value_text(payee, "amount"));
-    address_parse(account, &address);
-    struct ledger_account held = escrow_book_account(c->book, address);
+    const char *account = n->account;
+    const bool locks = s->set->deposits && !n->syncer;
+    unsigned __int128 owed = owed_to(s, account) + (locks && !is_returned(s, n) ? STAKE : 0);
+    struct ledger_account held = escrow_book_account(c->book, n->address);
     if (held.credit + held.balance != owed)
         sim_fail(s, MONEY, "%s holds %lld, the records say %lld", account, (long long)(held.credit + held.balance),
                  (long long)owed);
@@ -415,9 +507,19 @@ void chain_end(struct sim *s)
             sim_fail(s, MONEY, "round %lld: refunded before its expiry", (long long)r);
         refund(c, r, expiry_of(c, r));
     }
+    for (int i = s->set->syncers; s->set->deposits && i < s->count; i++) {
+        const bool returned = is_returned(s, &s->nodes[i]);
+        if (refund_deposit(c, &s->nodes[i], expiry_of(c, s->set->rounds) - 1))
+            sim_fail(s, MONEY, "%s: its deposit went back before the run's end", s->nodes[i].did);
+        if (refund_deposit(c, &s->nodes[i], expiry_of(c, s->set->rounds)) == returned)
+            sim_fail(s, MONEY, "%s: its deposit was %s", s->nodes[i].did, returned ? "given twice" : "lost");
+    }
     for (int i = 0; i < s->count; i++)
-        check_credit(s, c, s->nodes[i].account);
-    if (escrow_book_account(c->book, c->sponsor).credit + c->paid != (unsigned __int128)(s->set->rounds * PER_ROUND))
+        check_credit(s, c, &s->nodes[i]);
+    char account[ADDRESS_TEXT];
+    chain_sponsor(c, account);
+    if (escrow_book_account(c->book, c->sponsor).credit + c->paid !=
+        (unsigned __int128)(s->set->rounds * PER_ROUND) + owed_to(s, account))
         sim_fail(s, MONEY, "what was paid and what went back is not the budget");
     if (!escrow_book_conserves(c->book))
         sim_fail(s, MONEY, "the ledger's money is not conserved");

@@ -201,6 +201,13 @@ static void check_kind(struct sim *s, const json_t *previous, const json_t *reco
     }
     if (value_is(record, "kind", "train") && (int64_t)accepted(record) < amendment_quorum(&s->rules, previous, round))
         sim_fail(s, STATE, "round %lld trains with fewer than the quorum", (long long)round);
+    json_array_foreach(json_object_get(record, "members"), i, item)
+    {
+        if (s->set->deposits && value_is(item, "role", "trainer") &&
+            !value_find(json_object_get(record, "deposits"), "did", value_text(item, "did")) &&
+            !value_find(json_object_get(record, "returned"), "did", value_text(item, "did")))
+            sim_fail(s, MONEY, "round %lld: %s is a member without a deposit", (long long)round, value_text(item, "did"));
+    }
     if (value_is(record, "kind", "skip") && !carried && !corrects)
         sim_fail(s, STATE, "round %lld is skipped and its state is another", (long long)round);
     if (value_is(record, "reason", "forced") && view < n)

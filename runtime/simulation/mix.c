@@ -164,6 +164,7 @@ struct simulation simulation_from_seed(uint64_t seed)
     set.rollback = sim_below(&dice, 6) == 0;
     draw_scenario(&dice, &set);
     set.amends = sim_below(&dice, 6) == 0;
+    set.deposits = sim_below(&dice, 3) == 0;
     return set;
 }
 

@@ -267,6 +267,14 @@ static bool perform(struct sim *s, int i, const struct action *action)
         else
             json_array_append(n->wanting, body);
         break;
+    case ACTION_DEPOSIT: /* in round 0 those that come before the run is funded are waited for */
+        if (chain_deposit(s, value_text(body, "did")) || value_integer(body, "round"))
+            sim_later(s, i, 50 + sim_below(s, 200), EVENT_CHECKED,
+                      json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code",
+                                chain_deposit(s, value_text(body, "did")) ? "ok" : "deposit"));
+        else
+            json_array_append_new(s->unlocked, json_pack("{sisisO}", "node", i, "life", n->life, "body", body));
+        break;
     case ACTION_JUDGE:
         sim_later(s, i, 50 + sim_below(s, 300), EVENT_CHECKED,
                   json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code", sim_judge(s, body)));

@@ -196,6 +196,7 @@ static bool all_done(const struct sim *s)
 static json_t *make_spec(const struct sim *s)
 {
     const struct simulation *set = s->set;
+    char account[ADDRESS_TEXT];
     json_t *panel = json_array();
     for (int i = 0; i < set->syncers; i++)
         json_array_append_new(panel, json_pack("{ssss}", "did", s->nodes[i].did, "account", s->nodes[i].account));
@@ -207,8 +208,11 @@ static json_t *make_spec(const struct sim *s)
                   set->threshold, "trust", "spot_check", set->spot_check, "challenge_rounds", 3, "answer_rounds", 1, "correction",
                   set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment", "per_round", "1000", "terms",
                   "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
+    json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
+    json_object_set_new(spec, "account", json_string(chain_sponsor(s->chain, account)));
+    if (set->deposits)
+        json_object_set_new(json_object_get(spec, "trust"), "stake", json_string("101"));
     if (set->amends) {
-        json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
         json_object_set_new(spec, "amendable", json_pack("[ssss]", "end", "pause", "quorum.trainers", "trust.spot_check"));
     }
     return spec;
@@ -271,7 +275,9 @@ static struct sim *sim_new(const struct simulation *set, struct simulation_resul
     if (!s)
         abort();
     *result = (struct simulation_result){ 0 };
-    *s = (struct sim){ .set = set, .result = result, .random = set->seed, .waiting = json_array(), .old = json_array() };
+    *s = (struct sim){
+        .set = set, .result = result, .random = set->seed, .waiting = json_array(), .unlocked = json_array(), .old = json_array()
+    };
     json_t **const maps[] = { &s->signed_by, &s->items_of, &s->timely,    &s->prepared, &s->documents,
                               &s->settled,   &s->results,  &s->overheard, &s->schemes,  &s->views };
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)

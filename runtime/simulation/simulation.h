@@ -89,6 +89,7 @@ struct simulation {
     const char *spot_check;            /* "1" replays everything */
     bool rollback;
     bool keeps;                    /* the plan says inner = "keep": contributions begin with what the one before ended with */
+    bool deposits;                 /* trainers lock a stake, which can be lost */
     bool amends;                   /* the sponsor changes the run as it goes on */
     int64_t wipe_at;               /* ms at which the first syncer loses its disk; 0: never */
     bool absent_trainer;           /* the last trainer answers nothing in rounds 2 to 4: it is dropped */

@@ -77,6 +77,7 @@ struct sim {
     uint64_t sides; /* bit i: node i mod 64 does not hear the others while partition_until lasts */
     bool both_ways;
     json_t *waiting;   /* [ { node, life, height } ] for blocks */
+    json_t *unlocked;  /* [ { node, life, body } ]: enrolments of round 0 whose deposits are looked for */
     json_t *signed_by; /* "did/type/round/view/phase" -> cid */
     json_t *items_of;  /* "did/round" -> items: frozen when first signed */
     json_t *timely;    /* "did/round" -> closing set of the member that signed `received` */
@@ -140,8 +141,10 @@ bool chain_funded(const struct chain *chain, int64_t *time);
 int64_t chain_final(const struct chain *chain);                  /* height of the newest final block */
 json_t *chain_block(const struct sim *s, int64_t height);        /* final: { height, hash, entropy }; new reference, NULL */
 void chain_release(struct sim *s, int node, const json_t *body); /* a panel member's signature */
-bool chain_quiet(const struct sim *s);                           /* everything settled is paid */
-void chain_end(struct sim *s);                                   /* expiry, refunds, the sums */
+const char *chain_sponsor(const struct chain *chain, char account[ADDRESS_TEXT]);
+bool chain_deposit(const struct sim *s, const char *did); /* stands in a final block */
+bool chain_quiet(const struct sim *s);                    /* everything settled is paid */
+void chain_end(struct sim *s);                            /* expiry, refunds, the sums */
 
 /* ---- worker.c; values are new references */
 

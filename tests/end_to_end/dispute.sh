@@ -6,11 +6,16 @@
 
 items() { for r in $(seq "$last"); do record "$r" | tr '{' '\n' | grep "\"type\":\"$1\"" || true; done; }
 
-# found SPOT_CHECK LOG HOW: with this share of spot checks the lie is found by whoever writes LOG; trainer-4 files by `challenge` or `audit`
+# One run file for a way of correction; what follows from the seed (keys, run id, seeds, assignments) is the same in each home of it.
+write_run() { # SPOT_CHECK CORRECTION
+    run_file dispute -e "s/spot_check = 0.3/spot_check = $1/; s/round_ms = 60000/round_ms = 180000/" -e 's/trainers = 3, syncers/trainers = 4, syncers/' \
+        -e 's/min_ms = 1000, max_ms = 20000/min_ms = 12000, max_ms = 16000/' -e "s/correction = \"refold\"/correction = \"$2\"/"
+}
+
+# found SPOT_CHECK LOG HOW CORRECTION: with this share of spot checks the lie is found by whoever writes LOG; trainer-4 files by `challenge` or `audit`
 found() {
     rm -rf "$H" "$T/log" && mkdir "$T/log"
-    run_file dispute -e "s/spot_check = 0.3/spot_check = $1/; s/round_ms = 60000/round_ms = 180000/" -e 's/trainers = 3, syncers/trainers = 4, syncers/' \
-        -e 's/min_ms = 1000, max_ms = 20000/min_ms = 20000, max_ms = 30000/'
+    write_run "$1" "$4"
     prepare "$T/dispute.lua"
     LEDGER_PORT=0
     ledger
@@ -51,8 +56,29 @@ found() {
     "$RONDO" replay "$RUN" $by --home "$H" --json >"$T/replay.json" 2>&1 || fail "replay of record $by: $(cat "$T/replay.json")"
     grep -q '"fold":{"match":true,"rounds":\[1' "$T/replay.json" || fail "no corrected fold: $(cat "$T/replay.json")"
     "$RONDO" audit "$RUN" --home "$H" --json >"$T/audit.json" || fail "audit: $(cat "$T/audit.json")"
+    corrected=$(finals syncer-1 | sed -n "s/^$by [a-z]* //p")
+    [ "$(code_of 1 trainer-1) $(code_of 1 trainer-2) $(code_of 1 trainer-3)" = "ok ok ok" ] || fail "round 1 has not all three: $(record 1 | cut -c1-900)"
     say "$2: leaf $(echo "$said" | grep -o '"leaf":[0-9]*' | cut -d: -f2), $(echo "$said" | grep -o '"operator":"[^"]*"\|"entry":[0-9]*\|"tile":[0-9]*' | tr '\n' ' ')convicted in record $by; opening $opened and pick $picked bytes"
 }
 
-found 0 trainer-4 audit
-found 1 'syncer-*' challenge
+found 0 trainer-4 audit refold
+found 1 'syncer-*' challenge rollback
+
+# The same run in which the liar enrols and never says anything: nobody ever saw its work. With `rollback` the corrected state is that run's, bit for bit.
+run=$RUN
+rm -rf "$H" "$T/log" && mkdir "$T/log"
+prepare "$T/dispute.lua"
+[ "$RUN" = "$run" ] || fail "another run: $RUN"
+LEDGER_PORT=0
+ledger
+sponsor
+for name in syncer-1 syncer-2 syncer-3 syncer-4; do node syncer $name; done
+node auditor trainer-4 --share 0
+node trainer trainer-1
+node trainer trainer-2
+PROGRAM=$LIAR LIE=die/training/1 node trainer trainer-3
+await syncer-1 '"event":"final".*"round":1,' 180
+[ "$(code_of 1 trainer-1) $(code_of 1 trainer-2) $(code_of 1 trainer-3)" = "ok ok " ] || fail "the clean round 1: $(record 1 | cut -c1-900)"
+clean=$(finals syncer-1 | sed -n 's/^1 train //p')
+[ "$clean" = "$corrected" ] || fail "corrected $corrected, the run that never saw the lie $clean"
+say "rolled back to the state of the run that never saw the lie, $clean"
