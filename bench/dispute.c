@@ -2,6 +2,8 @@
  *
  *     build/bench/dispute HOME [STEPS [LEAF]]          HOME: of a run that has trained a round (rondo local); nothing in it is changed
  *
+ *     build/bench/dispute --sizes                      bytes of opening and step log for a model of a billion parameters; nothing is computed
+ *
  * The first round's first trainer does STEPS (500) steps instead of the plan's. Its opening of LEAF (the middle) is changed in one tile, as a
  * liar's would be; the pick is made against that and judged. Prints JSON: bytes of the three documents' objects, and processor seconds of one
  * step and of each thing a member of the committee does. What is done once a shape, tracing and planning the step, is told apart.
@@ -15,10 +17,12 @@
 #include "native/kernel/class.h"
 #include "native/kernel/pool.h"
 #include "runtime/role/archive.h"
+#include "runtime/role/sponsor.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/value.h"
 #include "runtime/script/host.h"
 #include "runtime/worker/dispute_internal.h"
+#include "runtime/worker/step.h"
 
 static double cpu(void)
 {
@@ -111,6 +115,65 @@ static bool run(struct session *s, struct dispute_case *c, struct costs *out, st
     return ok;
 }
 
+/* Llama-3.2-1B: tiles of all values of one step of 2,048 tokens, by the shipped scripts. */
+static bool print_size(int64_t rank, struct error *err)
+{
+    const struct script_limits patient = { .seconds = 60 };
+    static const char *const names[] = { "llama", "chat_sft", "adamw" };
+    json_t *config = json_pack("{s:[s], s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:b}", "architectures", "LlamaForCausalLM",
+                               "vocab_size", 128256, "hidden_size", 2048, "intermediate_size", 8192, "num_hidden_layers", 16,
+                               "num_attention_heads", 32, "num_key_value_heads", 8, "max_position_embeddings", 8192, "rope_theta",
+                               500000.0, "rms_norm_eps", 0.00001, "tie_word_embeddings", 1),
+           *metas;
+    struct script_model_request model = {
+        .config = config, .rows = 1, .time = 2048, .rank = rank, .scale = 2, .train_all = rank == 0, .training = true
+    };
+    struct script_objective_request objective = { .batch = 1, .time = 2048, .vocab = 128256, .embed = 2048 };
+    struct script_set sets[3] = { 0 };
+    struct script_trace traces[3] = { 0 };
+    struct layout layout = { 0 };
+    char folder[4096];
+    uint64_t tiles = 0, values = 0;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < 3; i++)
+        ok = script_set_read(sponsor_scripts_folder(folder), names[i], NULL, &sets[i], err);
+    ok = ok && script_trace_model(&sets[0].bundle, &model, &patient, &traces[0], err) &&
+         script_trace_objective(&sets[1].bundle, &objective, &patient, &traces[1], err) &&
+         layout_new(&layout, traces[0].meta, err);
+    metas = ok ? layout_metas(&layout) : NULL;
+    ok = ok && script_trace_optimiser(&sets[2].bundle, metas, false, &patient, &traces[2], err);
+
+    struct graph *g =
+        ok ? step_graph(
+                 &(struct step_parts){
+                     .model = &traces[0], .objective = &traces[1], .optimiser = &traces[2], .layout = &layout, .clip = 1 },
+                 err)
+           : NULL;
+    struct place *places = g ? place_all(g) : NULL;
+
+    for (uint32_t i = 0; g && i < g->node_count; i++)
+        if (tile_computed(g, places, i)) {
+            tiles += (g->nodes[i].values * type_bytes(g->nodes[i].type) + TILE_BYTES - 1) / TILE_BYTES;
+            values++;
+        }
+    if (g)
+        printf("{\"rank\":%lld,\"trained\":%llu,\"values\":%llu,\"tiles\":%llu,\"opening_bytes\":%llu,\"step_log_bytes_500\":%"
+               "llu}\n",
+               (long long)rank, (unsigned long long)layout.values, (unsigned long long)values, (unsigned long long)tiles,
+               (unsigned long long)(20 + 32 * tiles), (unsigned long long)step_log_size(500));
+    free(places);
+    graph_free(g);
+    for (size_t i = 0; i < 3; i++) {
+        script_trace_free(&traces[i]);
+        script_set_free(&sets[i]);
+    }
+    layout_free(&layout);
+    json_decref(metas);
+    json_decref(config);
+    return g != NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct archive a = { 0 };
@@ -123,6 +186,8 @@ int main(int argc, char **argv)
 
     if (argc == 2 && strcmp(argv[1], "--script-child") == 0)
         return script_child_main();
+    if (argc == 2 && strcmp(argv[1], "--sizes") == 0)
+        return print_size(16, &err) && print_size(0, &err) ? 0 : fail(&err);
     if (argc < 2 || leaf < 2 || leaf > steps)
         return fprintf(stderr, "usage: dispute HOME [STEPS [LEAF]]\n"), 2;
     if (!kernel_start(&err) || !scratch_open(&folder, "dispute", &err))

@@ -205,11 +205,14 @@ static void next_stream(struct sampler *s, struct batch *b)
 {
     int64_t time = s->rules.context, rows = s->rules.batch_tokens / time;
 
-    batch_shape(b, rows ? rows : 1, time);
-    for (int64_t i = 0; i < b->rows * time; i++) {
+    rows = rows ? rows : 1;
+    if (b)
+        batch_shape(b, rows, time);
+    for (int64_t i = 0; i < rows * time; i++) {
         const struct example *e = sampler_peek(s);
 
-        batch_put(b, &s->rules, i / time, i % time, e->ids[s->inside], e->weights[s->inside]);
+        if (b)
+            batch_put(b, &s->rules, i / time, i % time, e->ids[s->inside], e->weights[s->inside]);
         if (++s->inside == e->count) {
             s->at++;
             s->inside = 0;
@@ -234,7 +237,8 @@ static void next_conversations(struct sampler *s, struct batch *b)
         taken[count++] = e;
         s->at++;
     }
-    batch_of(b, &s->rules, taken, count);
+    if (b)
+        batch_of(b, &s->rules, taken, count);
 }
 
 /* Each example goes behind the one before where the row has room for it, else into the next row. */
@@ -243,18 +247,20 @@ static void next_packed(struct sampler *s, struct batch *b)
     int64_t time = s->rules.context, rows = s->rules.batch_tokens / time, row = 0, start = 0;
     int32_t segment = 0;
 
-    batch_shape(b, rows ? rows : 1, time);
+    rows = rows ? rows : 1;
+    if (b)
+        batch_shape(b, rows, time);
     for (;;) {
         const struct example *e = sampler_peek(s);
         int64_t count = (int64_t)e->count;
 
         if (start + count > time) {
-            if (++row == b->rows)
+            if (++row == rows)
                 return;
             start = segment = 0;
         }
         segment++;
-        for (int64_t t = 0; t < count; t++)
+        for (int64_t t = 0; b && t < count; t++)
             batch_put_in(b, &s->rules, row, start, segment, t, e->ids[t], e->weights[t]);
         start += count;
         s->at++;

@@ -77,7 +77,7 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
                  struct hash seed, struct error *err);
 void sampler_free(struct sampler *s);
 
-/* The next step's batch into `b` (reused). */
+/* The next step's batch into `b` (reused); NULL: it is passed over. */
 void sampler_next(struct sampler *s, struct batch *b);
 
 /* Examples [first, first + count) as one batch in that order, for evaluation. */

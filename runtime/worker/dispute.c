@@ -75,6 +75,10 @@ bool dispute_step_new(struct dispute_step *d, struct session *s, const struct di
         return error_set(err, ERROR_UNSUPPORTED, "it is judged by a replay", "a dispute by tiles about leaf %lld",
                          (long long)c->index);
     for (int64_t i = 0; i < c->index; i++) {
+        if (!train && i + 1 < c->index) {
+            sampler_next(&r->sampler, NULL);
+            continue;
+        }
         if (!running_batch(r, i, err))
             return false;
         if (train && i + 1 < c->index && !training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))

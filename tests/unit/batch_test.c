@@ -215,6 +215,40 @@ static void a_stream_is_cut_exactly_and_goes_on_where_the_row_before_ended(void 
     list_free(list);
 }
 
+static void passing_over_batches_leads_to_the_same_one(void **state)
+{
+    struct examples *list = make_examples();
+    float *bytes = token_bytes();
+    const struct batch_rules kinds[] = { { .token_bytes = bytes, .batch_tokens = 96, .context = 16 },
+                                         { .token_bytes = bytes, .batch_tokens = 35, .context = 17, .stream = true },
+                                         { .token_bytes = bytes, .batch_tokens = 64, .context = 32, .packed = true } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int steps = 1; steps < 40; steps++) {
+            struct sampler drawn, skipped;
+            struct batch a = { 0 }, b = { 0 };
+
+            start(&drawn, &kinds[k], list, 6);
+            start(&skipped, &kinds[k], list, 6);
+            for (int i = 1; i < steps; i++) {
+                sampler_next(&drawn, &a);
+                sampler_next(&skipped, NULL);
+            }
+            sampler_next(&drawn, &a);
+            sampler_next(&skipped, &b);
+            assert_int_equal(a.rows * a.time, b.rows * b.time);
+            assert_memory_equal(a.ids, b.ids, (size_t)(a.rows * a.time) * sizeof *a.ids);
+            assert_memory_equal(a.mask, b.mask, (size_t)(a.rows * a.time) * sizeof *a.mask);
+            batch_free(&a);
+            batch_free(&b);
+            sampler_free(&drawn);
+            sampler_free(&skipped);
+        }
+    free(bytes);
+    list_free(list);
+}
+
 static void shards_without_a_token_are_refused(void **state)
 {
     struct example nothing[2] = { { .count = 0 }, { .count = 0 } };
@@ -238,6 +272,7 @@ int main(void)
         cmocka_unit_test(rows_are_padded_at_their_end_and_fields_are_about_their_token),
         cmocka_unit_test(a_row_longer_than_the_batch_stands_alone),
         cmocka_unit_test(a_stream_is_cut_exactly_and_goes_on_where_the_row_before_ended),
+        cmocka_unit_test(passing_over_batches_leads_to_the_same_one),
         cmocka_unit_test(shards_without_a_token_are_refused),
     };
 
