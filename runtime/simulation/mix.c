@@ -163,8 +163,8 @@ struct simulation simulation_from_seed(uint64_t seed)
     set.late_trainers = sim_below(&dice, 6) == 0;
     set.rollback = sim_below(&dice, 6) == 0;
     draw_scenario(&dice, &set);
-    set.amends = sim_below(&dice, 6) == 0;
-    set.deposits = sim_below(&dice, 3) == 0;
+    set.amends = sim_below(&dice, 8) == 0;
+    set.deposits = sim_below(&dice, 8) == 0;
     return set;
 }
 

@@ -59,7 +59,7 @@ with 's/quorum = { trainers = 2/quorum = { trainers = 4/' | refuses "quorum" "qu
 with 's/max_ms = 20000/max_ms = 500/' | refuses "grace" "quorum.grace: min_ms 1000, max_ms 500, round_ms 60000 do not ascend"
 with 's/tier = "known"/tier = "opne"/' | refuses "choice" 'trust.tier: unknown tier "opne"' "known: open known"
 with 's/tier = "known"/tier = "replicated"/' | refuses "later tier" "trust.tier: the replicated tier: not offered by this version"
-with 's/mode = "allow-list"/mode = "open"/' | refuses "later admission" "trust.admission.mode: open admission"
+with 's/mode = "allow-list"/mode = "open"/' | refuses "open admission that costs nothing" "open admission without deposit or stake"
 with 's/aggregators = { { script = "norm_clip" }, /aggregators = { /; s/tier = "known"/tier = "open"/' |
     refuses "open without a robust rule" "aggregators: the open tier needs an aggregator that declares robust = true" "trimmed_mean"
 with 's/"llama"/"lama"/' | refuses "script" "model: " "lama"

@@ -98,6 +98,34 @@ static void false_accusations_convict_nobody(void **state)
         assert_false(run(set).liar_convicted);
 }
 
+/* Every unit of money is where the records say: with liars, who lose their stakes, with accusers, who lose theirs to the accused, and without. */
+static void stakes_are_lost_by_who_lies_and_who_accuses_for_nothing(void **state)
+{
+    static const enum fault lies[] = { LIE_BODY, LIE_MUTE, LIE_TWICE, LIE_ACCUSE, LIE_MANY };
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct simulation set = lying(lies[i]);
+        set.deposits = true;
+        run(set);
+    }
+    struct simulation calm = simulation_calm(2);
+    calm.deposits = true;
+    assert_int_equal(run(calm).train, 4);
+}
+
+static void a_run_that_its_sponsor_changes_keeps_every_invariant(void **state)
+{
+    int skipped = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct simulation set = simulation_calm(seed);
+        set.amends = set.deposits = true;
+        set.rounds = 8;
+        skipped += run(set).skip;
+    }
+    assert_true(skipped > 0); /* some were paused */
+}
+
 static void a_silent_syncer_delays_but_does_not_stop(void **state)
 {
     (void)state;
@@ -173,6 +201,8 @@ int main(void)
         cmocka_unit_test(a_trainer_that_sends_two_contributions_is_convicted),
         cmocka_unit_test(a_syncer_that_votes_for_everything_forks_nothing_and_is_convicted),
         cmocka_unit_test(false_accusations_convict_nobody),
+        cmocka_unit_test(stakes_are_lost_by_who_lies_and_who_accuses_for_nothing),
+        cmocka_unit_test(a_run_that_its_sponsor_changes_keeps_every_invariant),
         cmocka_unit_test(a_silent_syncer_delays_but_does_not_stop),
         cmocka_unit_test(whatever_one_member_says_every_round_is_trained),
         cmocka_unit_test(too_few_contributions_give_a_skip_and_the_run_goes_on),
