@@ -161,7 +161,7 @@ static void show_trace(struct judging *j, const char *code, const json_t *payloa
                               json_pack("{sssOsO}", "contribution", cid, "index", json_object_get(payload, "index"), "trace",
                                         json_object_get(payload, "trace")));
     else if (!json_equal(shown, json_object_get(payload, "trace")))
-        uphold(j, accused, value_integer(entry, "round"));
+        uphold(j, accused, value_integer(entry, "round"), ""); /* two traces are two statements: nobody need have asked */
 }
 
 static void take_opening(struct judging *j, const char *code, const json_t *payload)
