@@ -9,7 +9,16 @@
 #include "runtime/role/sponsor.h"
 #include "runtime/role/terms.h"
 
-/* One question at a time: status, then for each round its escrow, and where there is none the nonce and a creation. */
+/* Status, then for each round its escrow, and where there is none the nonce and a creation. The next creation follows as soon as the ledger
+ * has taken the one before, which the account's next nonce tells: many are on their way into one block. */
+struct creation {
+    struct funding *funding;
+    uint32_t round;
+    bool over;
+    struct error fault;
+    struct creation *next;
+};
+
 struct funding {
     const struct run_spec *spec;
     const struct key_pair *keys;
@@ -18,7 +27,10 @@ struct funding {
     struct http_client *http;
     struct ledger *ledger;
     struct ledger_status status;
-    uint32_t round;
+    uint32_t round;                /* that is looked at */
+    uint64_t nonce;                /* of the last creation */
+    bool creating;                 /* there was one */
+    struct creation *creating_now; /* on their way, the newest first */
     struct error *err;
     bool ok;
 };
@@ -89,37 +101,96 @@ static bool create_transaction(struct funding *f, uint64_t nonce, struct buffer 
            journal_put_note(f->journal, note, bytes->bytes, bytes->size, err);
 }
 
+/* Rounds below the least one on its way are funded; all, when none is left and the last was looked at. */
+static void note_funded(struct funding *f)
+{
+    const struct creation *least = f->creating_now;
+    struct error err = { 0 };
+
+    for (const struct creation *c = least; c; c = c->next)
+        least = c->round < least->round ? c : least;
+
+    const uint32_t funded = (least ? least->round : f->round) - 1;
+
+    if (!put_funded(f->journal, f->spec->id, funded, &err))
+        stop(f, &err);
+    else if (least && least->over && least->fault.code != ERROR_NONE)
+        stop(f, &least->fault);
+    else if (funded >= f->spec->rounds)
+        stop(f, NULL);
+}
+
+/* Receipts of one block come in any order. */
+static void drop_done(struct funding *f)
+{
+    for (struct creation **at = &f->creating_now; *at;) {
+        struct creation *c = *at;
+
+        if (c->over && c->fault.code == ERROR_NONE) {
+            *at = c->next;
+            free(c);
+        } else {
+            at = &c->next;
+        }
+    }
+}
+
 static void created(void *context, const struct ledger_answer *answer)
 {
-    struct funding *f = context;
-    struct error err = { 0 };
+    struct creation *c = context;
+    struct funding *f = c->funding;
 
     if (answer->error) {
         stop(f, answer->error);
-    } else if (answer->receipt && answer->receipt->code != ERROR_NONE) {
-        error_set(&err, answer->receipt->code,
+        return;
+    }
+    c->over = true;
+    if (answer->receipt && answer->receipt->code != ERROR_NONE)
+        error_set(&c->fault, answer->receipt->code,
                   answer->receipt->code == ERROR_REFUSED ? "the sponsor's account needs the whole budget" : NULL,
-                  "escrow of round %u: %s", f->round, answer->receipt->message);
-        stop(f, &err);
-    } else {
+                  "escrow of round %u: %s", c->round, answer->receipt->message);
+    drop_done(f);
+    note_funded(f);
+}
+
+static void ask_account(struct funding *f);
+
+static void submit(struct funding *f, uint64_t nonce)
+{
+    struct buffer bytes = { 0 };
+    struct error err = { 0 };
+
+    if (create_transaction(f, nonce, &bytes, &err)) {
+        struct creation *c = calloc(1, sizeof *c);
+
+        *c = (struct creation){ .funding = f, .round = f->round, .next = f->creating_now };
+        f->creating_now = c;
+        f->nonce = nonce;
+        f->creating = true;
+        ledger_submit(f->ledger, bytes.bytes, bytes.size, (struct ledger_then){ created, c });
         f->round++;
         next_round(f);
+    } else {
+        stop(f, &err);
     }
+    buffer_free(&bytes);
 }
 
 static void account_told(void *context, const struct ledger_answer *answer)
 {
     struct funding *f = context;
-    struct buffer bytes = { 0 };
-    struct error err = { 0 };
 
     if (answer->error)
         stop(f, answer->error);
-    else if (!create_transaction(f, answer->account->nonce, &bytes, &err))
-        stop(f, &err);
+    else if (f->creating && f->creating_now && answer->account->nonce <= f->nonce)
+        ask_account(f); /* the one before is not there yet */
     else
-        ledger_submit(f->ledger, bytes.bytes, bytes.size, (struct ledger_then){ created, f });
-    buffer_free(&bytes);
+        submit(f, answer->account->nonce);
+}
+
+static void ask_account(struct funding *f)
+{
+    ledger_account(f->ledger, f->spec->account, (struct ledger_then){ account_told, f });
 }
 
 static void escrow_told(void *context, const struct ledger_answer *answer)
@@ -132,23 +203,17 @@ static void escrow_told(void *context, const struct ledger_answer *answer)
         f->round++;
         next_round(f);
     } else {
-        ledger_account(f->ledger, f->spec->account, (struct ledger_then){ account_told, f });
+        ask_account(f);
     }
 }
 
 static void next_round(struct funding *f)
 {
-    struct error err = { 0 };
-
-    if (!put_funded(f->journal, f->spec->id, f->round - 1, &err)) {
-        stop(f, &err);
-        return;
-    }
-    if (f->round > f->spec->rounds) {
-        stop(f, NULL);
-        return;
-    }
-    ledger_escrow(f->ledger, f->spec->account, release_round_ref(f->spec->id, f->round), (struct ledger_then){ escrow_told, f });
+    if (f->round > f->spec->rounds)
+        note_funded(f);
+    else
+        ledger_escrow(f->ledger, f->spec->account, release_round_ref(f->spec->id, f->round),
+                      (struct ledger_then){ escrow_told, f });
 }
 
 static void status_told(void *context, const struct ledger_answer *answer)
@@ -167,7 +232,10 @@ static void status_told(void *context, const struct ledger_answer *answer)
         stop(f, &err);
         return;
     }
-    next_round(f);
+    if (put_funded(f->journal, f->spec->id, 0, &err))
+        next_round(f);
+    else
+        stop(f, &err);
 }
 
 bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, const char *ledger, bool plain,
@@ -184,5 +252,9 @@ bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, cons
         http_client_free(f.http);
     uv_run(&f.loop, UV_RUN_DEFAULT);
     uv_loop_close(&f.loop);
+    for (struct creation *c = f.creating_now, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
     return f.ok || error_at(err, "funding");
 }
