@@ -40,6 +40,7 @@ const struct command *const commands[] = {
     &command_syncer,
     &command_auditor,
     &command_challenge,
+    &command_leave,
     &command_sponsor,
     &command_ledger,
     &command_node_check,

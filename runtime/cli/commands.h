@@ -20,6 +20,7 @@ extern const struct command command_fit;
 extern const struct command command_node_gc;
 extern const struct command command_node_pin;
 extern const struct command command_key_new;
+extern const struct command command_leave;
 extern const struct command command_watch;
 extern const struct command command_node_check, command_node_backup;
 extern const struct command command_key_show;

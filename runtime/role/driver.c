@@ -362,9 +362,11 @@ static void tell_done(struct driver *d)
         return;
     node_tell(d->node, "done", d->over);
     d->over = NULL;
-    if (d->node->options.leave) {
+    if (d->node->options.leave || d->leaving) {
+        struct error err = { 0 };
+
         d->node->finished = true;
-        node_stop(d->node, NULL);
+        node_stop(d->node, !d->leaving || put_number(d, "leaving", 0, &err) ? NULL : &err);
     }
 }
 
@@ -508,6 +510,10 @@ bool driver_machine_new(struct driver *d, struct error *err)
     }
     if (d->member && !driver_take_up(d, err))
         return false;
+    if (d->trainer && get_number(d, "leaving")) {
+        d->leaving = true;
+        driver_feed(d, EVENT_LEAVE, json_object());
+    }
     driver_feed(d, EVENT_TIME, json_object());
     return true;
 }
@@ -589,6 +595,25 @@ bool driver_takes(struct driver *d, size_t size)
 void driver_message(struct driver *d, const json_t *message)
 {
     driver_feed(d, EVENT_MESSAGE, json_incref((json_t *)(uintptr_t)message));
+}
+
+bool driver_leave(struct driver *d)
+{
+    struct error err = { 0 };
+
+    if (d->is_member)
+        return false;
+    if (d->leaving)
+        return true;
+    d->leaving = true;
+    if (!put_number(d, "leaving", 1, &err)) {
+        driver_fail(d, &err);
+        return true;
+    }
+    node_tell(d->node, "leaving", json_pack("{s:I}", "round", (json_int_t)driver_round(d)));
+    if (d->trainer)
+        driver_feed(d, EVENT_LEAVE, json_object());
+    return true;
 }
 
 int64_t driver_round(const struct driver *d)

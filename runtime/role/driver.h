@@ -32,6 +32,10 @@ const json_t *driver_final(const struct driver *d, int64_t round);
 /* { phase, round, view, ... }; new reference. */
 json_t *driver_status(const struct driver *d);
 
+/* A trainer leaves the run: kept, so that it goes on after a restart. It works until a record lists that, answers for what it did until that is
+ * settled, and stops the node. False for a member of the panel, which cannot. */
+bool driver_leave(struct driver *d);
+
 /* A release signature of another panel member: { round, signer address, signature } verified against its digest. */
 void driver_release_signature(struct driver *d, int64_t round, const json_t *body);
 

@@ -93,6 +93,7 @@ struct driver {
     struct driver_deposit *deposits;
     uint64_t last_expiry; /* of the escrow of the run's last round; 0: not known yet */
     uint64_t last_refresh;
+    bool leaving;
     uint32_t verified; /* decided rounds that were recomputed here */
     json_t *over;      /* the machine's DONE, until people are told */
     bool collect_due;  /* a round was decided since blocks were last collected */

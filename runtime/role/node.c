@@ -19,6 +19,15 @@ static void interrupted(uv_signal_t *handle, int number)
     node_stop(handle->data, NULL);
 }
 
+static void asked_to_leave(uv_signal_t *handle, int number)
+{
+    struct node *node = handle->data;
+
+    (void)number;
+    if (!node->driver || !driver_leave(node->driver))
+        node_tell(node, "stays", json_pack("{s:s}", "reason", "only a trainer or an auditor leaves a run"));
+}
+
 static bool open_files(struct node *node, struct error *err)
 {
     char path[4300];
@@ -93,11 +102,14 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
         json_array_append_new(node->counters, json_object());
     uv_signal_init(&node->loop, &node->interrupt);
     uv_signal_init(&node->loop, &node->terminate);
-    node->interrupt.data = node->terminate.data = node;
+    uv_signal_init(&node->loop, &node->leave);
+    node->interrupt.data = node->terminate.data = node->leave.data = node;
     uv_signal_start(&node->interrupt, interrupted, SIGINT);
     uv_signal_start(&node->terminate, interrupted, SIGTERM);
+    uv_signal_start(&node->leave, asked_to_leave, SIGUSR1);
     uv_unref((uv_handle_t *)&node->interrupt);
     uv_unref((uv_handle_t *)&node->terminate);
+    uv_unref((uv_handle_t *)&node->leave);
     signal(SIGPIPE, SIG_IGN);
     if (!open_files(node, err))
         return false;
@@ -131,6 +143,7 @@ void node_close(struct node *node)
     if (node->interrupt.data) {
         uv_close((uv_handle_t *)&node->interrupt, NULL);
         uv_close((uv_handle_t *)&node->terminate, NULL);
+        uv_close((uv_handle_t *)&node->leave, NULL);
         uv_run(&node->loop, UV_RUN_DEFAULT);
         uv_loop_close(&node->loop);
     }

@@ -80,7 +80,7 @@ struct node {
     char verdict[16];                /* of an auditor that asked about one contribution: "equal", "convicted", "rejected" */
     char address_url[PEER_ENDPOINT]; /* options.endpoint with the pin of the own certificate; empty: that of the server */
     const char *role;                /* "sponsor", "trainer", "syncer", "auditor" */
-    uv_signal_t interrupt, terminate;
+    uv_signal_t interrupt, terminate, leave; /* SIGUSR1: a trainer leaves its run */
     bool stopping;
     bool finished;      /* it stopped because the run is over */
     struct error fault; /* why the node stopped; code none when it was asked to */

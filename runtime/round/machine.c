@@ -42,6 +42,7 @@ const char *event_name(enum event_kind kind)
         [EVENT_TRAINED] = "trained",
         [EVENT_ACKNOWLEDGED] = "acknowledged",
         [EVENT_RELEASED] = "released",
+        [EVENT_LEAVE] = "leave",
     };
     return names[kind];
 }

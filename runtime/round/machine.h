@@ -23,6 +23,7 @@
  *   TRAINED        {round, contribution}           answer to TRAIN: the fields of the contribution that training gives
  *   ACKNOWLEDGED   {cid, did}                      a peer holds this document with its blocks
  *   RELEASED       {round}                         the round's escrow was released on the ledger (anyone's submission)
+ *   LEAVE          {}                              a person wants this trainer to leave the run
  *
  * Action           body
  *   PERSIST        {key, value}                    key "round" (the open round) or "final/R"; replaces the older value
@@ -84,6 +85,7 @@ enum event_kind {
     EVENT_TRAINED,
     EVENT_ACKNOWLEDGED,
     EVENT_RELEASED,
+    EVENT_LEAVE,
 };
 
 enum action_kind {

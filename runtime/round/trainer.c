@@ -166,12 +166,54 @@ static void renew_enrolment(struct trainer *t)
 static void rule_enrol(struct trainer *t)
 {
     bool out = value_find(json_object_get(t->previous, "convicted"), "did", t->did);
-    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->round > amendment_rounds(t->rules, t->previous) ||
-        !trainer_due(t, &t->enrolled_at))
+    if (t->phase >= DONE || !t->enrolment || is_enrolled(t) || out || t->leaving ||
+        t->round > amendment_rounds(t->rules, t->previous) || !trainer_due(t, &t->enrolled_at))
         return;
     renew_enrolment(t);
     if (t->phase != HALTED)
         trainer_push(t, t->enrolment, NULL);
+}
+
+/* Whether a round that is not settled lists something of this trainer's. */
+static bool is_owed(const struct trainer *t)
+{
+    size_t i;
+    json_t *round;
+    json_array_foreach(json_object_get(t->previous, "unsettled"), i, round)
+    {
+        if (!json_is_true(json_object_get(round, "settled")) &&
+            value_find(json_object_get(round, "contributions"), "did", t->did))
+            return true;
+    }
+    return false;
+}
+
+static json_t *sign_leave(struct trainer *t)
+{
+    struct error err = { 0 };
+    json_t *payload =
+        json_pack("{sisssssI}", "version", 1, "run", t->rules->run, "signer", t->did, "round", (json_int_t)t->round);
+    json_t *envelope = t->signing.sign(t->signing.context, "leave", payload, &err);
+    json_decref(payload);
+    if (!envelope)
+        trainer_halt(t, "sign", err.message);
+    return envelope;
+}
+
+static void rule_leave(struct trainer *t)
+{
+    if (!t->leaving || t->phase >= DONE)
+        return;
+    if (is_enrolled(t)) {
+        if (!t->leave)
+            t->leave = sign_leave(t);
+        if (t->leave && trainer_due(t, &t->left_at))
+            trainer_push(t, t->leave, NULL);
+    } else if (!is_owed(t)) {
+        t->phase = DONE;
+        trainer_act(t, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)t->round - 1));
+        tell_state(t);
+    }
 }
 
 void trainer_ask_block(struct trainer *t)
@@ -286,6 +328,9 @@ static void take_event(struct trainer *t, const struct event *event)
         else if (json_is_object(t->shown) && value_is(body, "cid", t->shown_cid))
             json_object_set_new(t->shown_to, value_text(body, "did"), json_true());
         break;
+    case EVENT_LEAVE:
+        t->leaving = true;
+        break;
     default:
         break;
     }
@@ -300,6 +345,7 @@ void trainer_step(struct trainer *t, const struct event *event, struct actions *
         return;
     take_event(t, event);
     rule_enrol(t);
+    rule_leave(t);
     rule_train(t);
     rule_push(t);
     trainer_rule_answer(t);
@@ -374,6 +420,7 @@ void trainer_free(struct trainer *t)
     clear(&t->moves);
     clear(&t->replays);
     clear(&t->challenges);
+    clear(&t->leave);
     clear(&t->waits);
     clear(&t->shown);
     clear(&t->shown_to);

@@ -9,6 +9,9 @@
  * An auditor is the same machine, enrolled in that role: it is assigned nothing, replays what others did and challenges what is wrong
  * (dispute.h). A trainer may audit, too.
  *
+ * One that is told to leave (EVENT_LEAVE) signs a `leave`, trains on until a record lists it, answers for what it did until that is settled, and is
+ * done.
+ *
  * A trainer that was dropped (`drop_after` rounds missed) and still runs signs an enrolment with the next serial, and is back in the
  * round after the one that lists it.
  */

@@ -31,6 +31,9 @@ struct trainer {
     json_t *challenges; /* cid, of demands cid/0 -> envelope */
     json_t *waits;      /* cid -> when its replay was asked for */
     bool told;          /* the verdict that was waited for */
+    bool leaving;
+    json_t *leave; /* envelope, once signed */
+    int64_t left_at;
 
     /* the open round */
     json_t *block, *plan, *contribution; /* contribution: signed fields, durable */
