@@ -36,17 +36,38 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 trap 'exit 1' INT TERM
 crashed=0
+
+# fuzz NAME SECONDS: one run; its report in $report, its inputs in $units.
+fuzz() {
+    status=0
+    build-fuzz/fuzz/"$1_fuzz" -max_total_time="$2" -timeout=25 -rss_limit_mb=3000 -print_final_stats=1 \
+        -artifact_prefix="$found/$1-" "$found/$1" "tests/fuzz/corpus/$1" >"$report" 2>&1 || status=$?
+    units=$((units + $(sed -n 's/^stat::number_of_executed_units: *//p' "$report" | tail -1 | grep . || echo 0)))
+    input=$(sed -n 's/.*Test unit written to //p' "$report" | tail -1)
+}
+
+# The limit for one input is of wall-clock time: where the whole process was stopped meanwhile, the input alone is fast, and the run goes on.
+was_stopped() {
+    case $input in
+    *-timeout-*) build-fuzz/fuzz/"$1_fuzz" -timeout=25 "$input" >/dev/null 2>&1 ;;
+    *) false ;;
+    esac
+}
+
 for name in "$@"; do
     mkdir -p "$found/$name"
-    report=$found/$name.log status=0
-    build-fuzz/fuzz/"${name}_fuzz" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=3000 -print_final_stats=1 \
-        -artifact_prefix="$found/$name-" "$found/$name" "tests/fuzz/corpus/$name" >"$report" 2>&1 || status=$?
-    result=ok
+    report=$found/$name.log units=0 ends=$(($(date +%s) + seconds)) result=ok
+    fuzz "$name" "$seconds"
+    while [ "$status" -ne 0 ] && was_stopped "$name"; do
+        rm -f "$input"
+        status=0
+        left=$((ends - $(date +%s)))
+        [ "$left" -gt 0 ] && fuzz "$name" "$left"
+    done
     if [ "$status" -ne 0 ]; then
-        input=$(sed -n 's/.*Test unit written to //p' "$report" | tail -1)
         result="CRASH ${input:-without an input: $report}"
         crashed=1
     fi
-    printf '%-14s %10s  %s\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$report")" "$result"
+    printf '%-14s %10s  %s\n' "$name" "$units" "$result"
 done
 exit "$crashed"
