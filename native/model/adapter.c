@@ -15,6 +15,98 @@ static const char PREFIX[] = "base_model.model.";
 
 static const char *const ENDS[] = { ".lora_A", ".lora_B", ".lora_magnitude_vector" };
 
+void adapter_kind_free(struct adapter_kind *kind)
+{
+    json_decref(kind->patterns);
+    *kind = (struct adapter_kind){ 0 };
+}
+
+static bool ends_in(const char *name, size_t length, const char *end, size_t size)
+{
+    return size <= length && strncmp(name + length - size, end, size) == 0 && (size == length || name[length - size - 1] == '.');
+}
+
+struct adapter_kind adapter_kind_of(const struct adapter_kind *kind, const char *module, size_t length)
+{
+    struct adapter_kind one = { kind->rank, kind->alpha, kind->root, kind->dora, NULL };
+    size_t longest = 0;
+    const char *name;
+    json_t *pattern;
+
+    json_object_foreach(kind->patterns, name, pattern)
+    {
+        const size_t size = strlen(name);
+
+        if (size <= longest || !ends_in(module, length, name, size))
+            continue;
+        longest = size;
+        one.rank = (unsigned)json_integer_value(json_array_get(pattern, 0));
+        one.alpha = json_number_value(json_array_get(pattern, 1));
+    }
+    return one;
+}
+
+/* The entry of that name, made with the adapter's own rank and alpha; NULL where an earlier name is an end of it. */
+static json_t *pattern_of(struct adapter_kind *kind, const char *name, bool first)
+{
+    json_t *entry = json_object_get(kind->patterns, name), *other;
+    const char *earlier;
+
+    if (entry)
+        return entry;
+    json_object_foreach(kind->patterns, earlier, other)
+    {
+        if (first && ends_in(name, strlen(name), earlier, strlen(earlier)))
+            return NULL;
+    }
+    entry = json_pack("[i, f]", (int)kind->rank, kind->alpha);
+    json_object_set_new(kind->patterns, name, entry);
+    return entry;
+}
+
+static bool add_pattern(struct adapter_kind *kind, const char *name, const json_t *number, size_t which, bool first,
+                        struct error *err)
+{
+    const double value = json_number_value(number), most = which ? ADAPTER_ALPHA_MOST : ADAPTER_RANK_MOST;
+    json_t *entry;
+
+    if (!*name || strpbrk(name, "^$*+?()[]{}|\\") || strlen(name) > 512)
+        return error_set(err, ERROR_UNSUPPORTED, "name ends of modules, as \"q_proj\" or \"layers.0.self_attn.q_proj\"",
+                         "%.100s is no end of a name", name);
+    if (!json_is_number(number) || !(value > 0 && value <= most) || (!which && value != (double)(unsigned)value))
+        return error_set(err, ERROR_RANGE, NULL, "%.100s: %s %g at most is needed", name,
+                         which ? "a number above 0 and" : "a whole number from 1 and", most);
+    entry = pattern_of(kind, name, first);
+    if (entry)
+        json_array_set_new(entry, which, which ? json_real(value) : json_integer((json_int_t)value));
+    return true;
+}
+
+bool adapter_patterns(struct adapter_kind *kind, const json_t *ranks, const json_t *alphas, bool first, struct error *err)
+{
+    static const char *const fields[] = { "rank_pattern", "alpha_pattern" };
+    const json_t *const given[] = { ranks, alphas };
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *name;
+        json_t *number;
+
+        if (!given[i] || json_is_null(given[i]))
+            continue;
+        if (!json_is_object(given[i]) || json_object_size(given[i]) > ADAPTER_PATTERNS_MOST)
+            return error_set(err, ERROR_TYPE, "{ \"q_proj\": 8 }", "not an object of at most %d names", ADAPTER_PATTERNS_MOST) ||
+                   error_at(err, "%s", fields[i]);
+        if (!kind->patterns && json_object_size(given[i]))
+            kind->patterns = json_object();
+        json_object_foreach((json_t *)(uintptr_t)given[i], name, number)
+        {
+            if (!add_pattern(kind, name, number, i, first, err))
+                return error_at(err, "%s", fields[i]);
+        }
+    }
+    return true;
+}
+
 double adapter_scale(const struct adapter_kind *kind)
 {
     return kind->alpha / (kind->root ? f64_sqrt((double)kind->rank) : (double)kind->rank);
@@ -41,8 +133,9 @@ enum adapter_part adapter_part_of(const char *name, size_t *module)
 static bool shape_tensor(const struct adapter *adapter, const struct tensor *t, enum adapter_part part, struct tensor *out,
                          struct error *err)
 {
-    const uint64_t values = tensor_values(t), rank = adapter->kind.rank;
-    const bool is_a = part == ADAPTER_A;
+    size_t module = 0;
+    const bool is_a = adapter_part_of(t->name, &module) == ADAPTER_A;
+    const uint64_t values = tensor_values(t), rank = adapter_kind_of(&adapter->kind, t->name, module).rank;
 
     if (t->type != TENSOR_F32)
         return error_set(err, ERROR_TYPE, NULL, "an adapter is written as f32, not %s", tensor_type_name(t->type));
@@ -128,6 +221,29 @@ static json_t *target_modules(const struct tensor *tensors, size_t count)
     return targets;
 }
 
+/* Ranks (which 0) or alphas of modules that differ from the adapter's, by the modules' whole names. */
+static json_t *pattern_config(const struct adapter *adapter, const struct tensor *tensors, bool alphas)
+{
+    json_t *pattern = json_object();
+
+    for (size_t i = 0; i < adapter->count; i++) {
+        const char *name = tensors[i].name + strlen(PREFIX);
+        size_t module = 0;
+
+        if (adapter_part_of(name, &module) != ADAPTER_A)
+            continue;
+
+        const struct adapter_kind one = adapter_kind_of(&adapter->kind, name, module);
+        json_t *value = alphas                           ? one.alpha == adapter->kind.alpha ? NULL : json_real(one.alpha)
+                                                  : one.rank == adapter->kind.rank ? NULL
+                                                         : json_integer((json_int_t)one.rank);
+
+        if (value)
+            json_object_setn_new(pattern, name, module, value);
+    }
+    return pattern;
+}
+
 static bool write_config(const char *folder, const struct adapter *adapter, const struct tensor *tensors, struct error *err)
 {
     char path[PATH_MAX];
@@ -139,6 +255,11 @@ static bool write_config(const char *folder, const struct adapter *adapter, cons
                   "CAUSAL_LM", "base_model_name_or_path", adapter->base, "inference_mode", 1, "r", (int)kind->rank, "lora_alpha",
                   alpha, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out", 0, "use_rslora", (int)kind->root, "use_dora",
                   (int)kind->dora, "modules_to_save", "target_modules", target_modules(tensors, adapter->count));
+    if (config && kind->patterns) {
+        json_object_set_new(config, "rank_pattern", pattern_config(adapter, tensors, false));
+        json_object_set_new(config, "alpha_pattern", pattern_config(adapter, tensors, true));
+    }
+
     char *text = config ? json_dumps(config, JSON_INDENT(2)) : NULL;
 
     json_decref(config);

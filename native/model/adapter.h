@@ -18,13 +18,30 @@
 #include "native/base/error.h"
 #include "native/tensor/tensor.h"
 
+enum { ADAPTER_RANK_MOST = 1024, ADAPTER_PATTERNS_MOST = 4096 };
+
+#define ADAPTER_ALPHA_MOST (65536.0 * 32) /* of a plain LoRA that was an rsLoRA of the greatest alpha and rank */
+
 /* What adapter_config.json says of the whole adapter. */
 struct adapter_kind {
     unsigned rank;
     double alpha;
     bool root; /* rsLoRA: divided by the rank's square root (use_rslora) */
     bool dora;
+    json_t *
+        patterns; /* owned: { end of a module's name: [rank, alpha] } for modules of others (rank_pattern, alpha_pattern); NULL: none */
 };
+
+void adapter_kind_free(struct adapter_kind *kind);
+
+/* Rank and alpha of one module, without patterns: those of the longest of the names that is the module's or an end of it behind a dot, else the
+ * adapter's own. `length` of the name without its part. */
+struct adapter_kind adapter_kind_of(const struct adapter_kind *kind, const char *module, size_t length);
+
+/* Fills `kind->patterns` from two objects { end of a name: number }; a name in one of them takes the adapter's own for the other. With `first`,
+ * as PEFT has it, a name counts for nothing where an earlier one is an end of it. Errors, the place "rank_pattern": type, range, unsupported (a
+ * regular expression). */
+bool adapter_patterns(struct adapter_kind *kind, const json_t *ranks, const json_t *alphas, bool first, struct error *err);
 
 /* s: what the product of B and A is multiplied by. */
 double adapter_scale(const struct adapter_kind *kind);
@@ -48,14 +65,15 @@ enum adapter_part adapter_part_of(const char *name, size_t *module);
 bool adapter_write(const char *folder, const struct adapter *adapter, struct error *err);
 
 /* A folder's adapter_config.json. Errors: missing, type, range (the rank is 1 to 1024, alpha above 0 and at most 65536 * 32), unsupported
- * (another peft_type, and by name what Rondo has not: ranks or alphas by pattern, biases, whole modules, further variants). */
+ * (another peft_type, and by name what Rondo has not: biases, whole modules, further variants), those of adapter_patterns. Free with
+ * adapter_kind_free, after a failure too. */
 bool adapter_read_kind(const char *folder, struct adapter_kind *kind, struct error *err);
 
 /* The modules that a folder's adapter_model.safetensors has tensors for, each once, in order of name, without base_model.model.; new
  * reference. NULL with `err`: unknown (a name that is none of the parts), those of safetensors_open. */
 json_t *adapter_modules(const char *folder, struct error *err);
 
-/* The adapter as a run spec describes one: { kind, rank, alpha, scaling?, targets: [ modules ] }, alpha perhaps with a fraction; new
+/* The adapter as a run spec describes one: { kind, rank, alpha, scaling?, rank_pattern?, alpha_pattern?, targets: [ modules ] }, alpha perhaps with a fraction; new
  * reference. NULL with `err`: those of both above. */
 json_t *adapter_describe(const char *folder, struct error *err);
 

@@ -23,6 +23,13 @@ bool adapter_file_open(struct adapter_file *adapter, const char *folder, struct 
 void adapter_file_close(struct adapter_file *adapter)
 {
     safetensors_close(&adapter->file);
+    adapter_kind_free(&adapter->kind);
+}
+
+/* Of the module whose weight has that name. */
+static struct adapter_kind kind_of(const struct adapter_file *adapter, const char *weight)
+{
+    return adapter_kind_of(&adapter->kind, weight, strlen(weight) - strlen(".weight"));
 }
 
 const struct tensor *adapter_file_part(const struct adapter_file *adapter, const char *weight, enum adapter_part part)
@@ -43,7 +50,7 @@ const struct tensor *adapter_file_part(const struct adapter_file *adapter, const
 static bool fits(const struct adapter_file *adapter, const struct tensor *t, const struct tensor *const parts[3])
 {
     const struct tensor *a = parts[ADAPTER_A], *b = parts[ADAPTER_B], *m = parts[ADAPTER_MAGNITUDE];
-    const uint64_t rank = adapter->kind.rank, out = t->dims[adapter->transposed], in = t->dims[!adapter->transposed];
+    const uint64_t rank = kind_of(adapter, t->name).rank, out = t->dims[adapter->transposed], in = t->dims[!adapter->transposed];
 
     return t->rank == 2 && a->rank == 2 && b->rank == 2 && a->dims[0] == rank && b->dims[1] == rank && a->dims[1] == in &&
            b->dims[0] == out && (!m || (m->rank == 1 && m->dims[0] == out));
@@ -95,6 +102,7 @@ float adapter_row_norm(const float *row, uint64_t count, uint64_t stride)
 
 /* One module's values, and a row to sum in. */
 struct module {
+    struct adapter_kind kind;
     float *part[3], *sum;
 };
 
@@ -108,7 +116,7 @@ static void module_free(struct module *m)
 static bool module_read(struct module *m, const struct adapter_file *adapter, const struct tensor *t, uint64_t in,
                         struct error *err)
 {
-    *m = (struct module){ .sum = malloc((in + 1) * sizeof *m->sum) };
+    *m = (struct module){ .kind = kind_of(adapter, t->name), .sum = malloc((in + 1) * sizeof *m->sum) };
     if (!m->sum)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a row");
     for (int part = 0; part < (adapter->kind.dora ? 3 : 2); part++)
@@ -118,18 +126,17 @@ static bool module_read(struct module *m, const struct adapter_file *adapter, co
 }
 
 /* Row `o` of a weight whose values stand `stride` apart. */
-static bool add_row(const struct adapter_file *adapter, const struct module *m, float *row, uint64_t o, uint64_t in,
-                    uint64_t stride, struct error *err)
+static bool add_row(const struct module *m, float *row, uint64_t o, uint64_t in, uint64_t stride, struct error *err)
 {
-    const float scale = (float)adapter_scale(&adapter->kind), *b = m->part[ADAPTER_B] + o * adapter->kind.rank;
+    const float scale = (float)adapter_scale(&m->kind), *b = m->part[ADAPTER_B] + o * m->kind.rank;
 
     memset(m->sum, 0, in * sizeof *m->sum);
-    for (unsigned k = 0; k < adapter->kind.rank; k++)
+    for (unsigned k = 0; k < m->kind.rank; k++)
         for (uint64_t i = 0; i < in; i++)
             m->sum[i] += b[k] * m->part[ADAPTER_A][k * in + i];
     for (uint64_t i = 0; i < in; i++)
         row[i * stride] += scale * m->sum[i];
-    if (!adapter->kind.dora)
+    if (!m->kind.dora)
         return true;
     const float norm = adapter_row_norm(row, in, stride);
 
@@ -155,7 +162,7 @@ bool adapter_file_add(struct adapter_file *adapter, const struct tensor *t, floa
     bool ok = module_read(&m, adapter, t, in, err);
 
     for (uint64_t o = 0; ok && o < out; o++)
-        ok = add_row(adapter, &m, weight + o * (adapter->transposed ? 1 : in), o, in, adapter->transposed ? out : 1, err) ||
+        ok = add_row(&m, weight + o * (adapter->transposed ? 1 : in), o, in, adapter->transposed ? out : 1, err) ||
              error_at(err, "%s", t->name);
     adapter->used += adapter->kind.dora ? 3 : 2;
     module_free(&m);

@@ -10,9 +10,7 @@
 #include "native/model/convert.h"
 #include "native/model/safetensors.h"
 
-enum { CONFIG_LIMIT = 1 << 20, RANK_MOST = 1024 };
-
-#define ALPHA_MOST (65536.0 * 32) /* of a plain LoRA that was an rsLoRA of the greatest alpha and rank */
+enum { CONFIG_LIMIT = 1 << 20 };
 
 static bool read_number(const json_t *config, const char *name, double *out, struct error *err)
 {
@@ -48,19 +46,27 @@ static bool check_start(const json_t *start, struct error *err)
 /* What would change the adapter's meaning and is not offered. */
 static bool check_plain(const json_t *config, struct error *err)
 {
-    static const char *const fields[] = { "rank_pattern",      "alpha_pattern",     "bias",
-                                          "lora_bias",         "modules_to_save",   "trainable_token_indices",
-                                          "target_parameters", "layer_replication", "alora_invocation_tokens",
-                                          "use_qalora",        "use_bdlora",        "arrow_config",
-                                          "kasa_config",       "velora_config",     "monteclora_config" };
+    static const char *const fields[] = { "bias",
+                                          "lora_bias",
+                                          "modules_to_save",
+                                          "trainable_token_indices",
+                                          "target_parameters",
+                                          "layer_replication",
+                                          "alora_invocation_tokens",
+                                          "use_qalora",
+                                          "use_bdlora",
+                                          "arrow_config",
+                                          "kasa_config",
+                                          "velora_config",
+                                          "monteclora_config" };
     const char *type = json_string_value(json_object_get(config, "peft_type"));
 
     if (!type || strcmp(type, "LORA") != 0)
         return error_set(err, ERROR_UNSUPPORTED, "LORA is read", "peft_type is %s", type ? type : "missing");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!says_nothing(json_object_get(config, fields[i])))
-            return error_set(err, ERROR_UNSUPPORTED, "one rank and one alpha for all modules, and nothing trained beside them",
-                             "an adapter with %s", fields[i]);
+            return error_set(err, ERROR_UNSUPPORTED, "low-rank factors and nothing trained beside them", "an adapter with %s",
+                             fields[i]);
     return check_start(json_object_get(config, "init_lora_weights"), err);
 }
 
@@ -71,14 +77,14 @@ static bool read_kind(const json_t *config, struct adapter_kind *kind, struct er
     if (!check_plain(config, err) || !read_number(config, "r", &rank, err) ||
         !read_number(config, "lora_alpha", &kind->alpha, err))
         return false;
-    if (!(rank >= 1 && rank <= RANK_MOST) || rank != floor(rank))
-        return error_set(err, ERROR_RANGE, NULL, "r %g is not a whole number from 1 to %d", rank, RANK_MOST);
-    if (!(kind->alpha > 0 && kind->alpha <= ALPHA_MOST))
-        return error_set(err, ERROR_RANGE, NULL, "lora_alpha %g is not above 0 and at most %g", kind->alpha, ALPHA_MOST);
+    if (!(rank >= 1 && rank <= ADAPTER_RANK_MOST) || rank != floor(rank))
+        return error_set(err, ERROR_RANGE, NULL, "r %g is not a whole number from 1 to %d", rank, ADAPTER_RANK_MOST);
+    if (!(kind->alpha > 0 && kind->alpha <= ADAPTER_ALPHA_MOST))
+        return error_set(err, ERROR_RANGE, NULL, "lora_alpha %g is not above 0 and at most %g", kind->alpha, ADAPTER_ALPHA_MOST);
     kind->rank = (unsigned)rank;
     kind->root = json_is_true(json_object_get(config, "use_rslora"));
     kind->dora = json_is_true(json_object_get(config, "use_dora"));
-    return true;
+    return adapter_patterns(kind, json_object_get(config, "rank_pattern"), json_object_get(config, "alpha_pattern"), true, err);
 }
 
 bool adapter_read_kind(const char *folder, struct adapter_kind *kind, struct error *err)
@@ -159,16 +165,37 @@ json_t *adapter_modules(const char *folder, struct error *err)
     return NULL;
 }
 
+/* { name: rank } or { name: alpha } of those that differ from the adapter's; NULL when there are none. */
+static json_t *told_pattern(const struct adapter_kind *kind, size_t which)
+{
+    json_t *told = json_object(), *pattern;
+    const char *name;
+
+    json_object_foreach(kind->patterns, name, pattern)
+    {
+        const double value = json_number_value(json_array_get(pattern, which)), own = which ? kind->alpha : (double)kind->rank;
+
+        if (value != own)
+            json_object_set_new(told, name, value == floor(value) ? json_integer((json_int_t)value) : json_real(value));
+    }
+    if (json_object_size(told))
+        return told;
+    json_decref(told);
+    return NULL;
+}
+
 json_t *adapter_describe(const char *folder, struct error *err)
 {
     struct adapter_kind kind;
-    json_t *modules = adapter_read_kind(folder, &kind, err) ? adapter_modules(folder, err) : NULL;
+    json_t *modules = adapter_read_kind(folder, &kind, err) ? adapter_modules(folder, err) : NULL, *told = NULL;
 
-    if (!modules)
-        return NULL;
-    return json_pack("{s:s, s:i, s:o, s:s*, s:o}", "kind", kind.dora ? "dora" : "lora", "rank", (int)kind.rank, "alpha",
-                     kind.alpha == floor(kind.alpha) ? json_integer((json_int_t)kind.alpha) : json_real(kind.alpha), "scaling",
-                     kind.root ? "root" : NULL, "targets", modules);
+    if (modules)
+        told = json_pack("{s:s, s:i, s:o, s:s*, s:o*, s:o*, s:o}", "kind", kind.dora ? "dora" : "lora", "rank", (int)kind.rank,
+                         "alpha", kind.alpha == floor(kind.alpha) ? json_integer((json_int_t)kind.alpha) : json_real(kind.alpha),
+                         "scaling", kind.root ? "root" : NULL, "rank_pattern", told_pattern(&kind, 0), "alpha_pattern",
+                         told_pattern(&kind, 1), "targets", modules);
+    adapter_kind_free(&kind);
+    return told;
 }
 
 /* The file has A as [rank, in], B as [out, rank]; what is of another form may hold as many values. */

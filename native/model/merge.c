@@ -1,6 +1,7 @@
 #include "native/model/merge.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,12 +320,32 @@ static void add_adapter_file(struct buffer *b, const struct merge *m, const stru
     add_tensors(b, tensors, m->adapter.used, 32);
 }
 
+/* llama.cpp divides one alpha by each module's own rank. */
+static bool one_alpha(const struct adapter_kind *kind, struct error *err)
+{
+    const double wanted = adapter_scale(kind) * kind->rank;
+    const char *name;
+    json_t *pattern;
+
+    json_object_foreach(kind->patterns, name, pattern)
+    {
+        const struct adapter_kind one = adapter_kind_of(kind, name, strlen(name));
+        const double alpha = adapter_scale(&one) * one.rank;
+
+        if (fabs(alpha - wanted) > 1e-6 * wanted)
+            return error_set(err, ERROR_UNSUPPORTED, "merge it into the model instead",
+                             "a GGUF adapter has one alpha for all modules, and %.100s has another", name);
+    }
+    return true;
+}
+
 static bool write_adapter(struct merge *m, const char *base, const char *out, struct error *err)
 {
     struct gguf file;
     struct buffer bytes = { 0 };
     struct tensor *tensors = calloc(m->adapter.file.count + 2, sizeof *tensors);
-    bool ok = gguf_open(&file, base, err) && (tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for the adapter"));
+    bool ok = one_alpha(&m->adapter.kind, err) && gguf_open(&file, base, err) &&
+              (tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for the adapter"));
 
     for (size_t i = 0; ok && i < file.tensor_count; i++)
         ok = write_pair(m, &file.tensors[i], tensors, err);

@@ -124,11 +124,32 @@ static bool check_targets(const json_t *targets, struct error *err)
     return ok;
 }
 
+/* { end of a module's name: whole number }. */
+static bool check_pattern(const json_t *adapter, const char *field, int64_t most, struct error *err)
+{
+    json_t *pattern = json_object_get(adapter, field), *number;
+    const char *name;
+
+    if (pattern && (!json_is_object(pattern) || json_object_size(pattern) < 1 || json_object_size(pattern) > SPEC_TARGETS))
+        return error_set(err, ERROR_TYPE, "{ q_proj = 8 }", "not 1 to %d names with numbers", SPEC_TARGETS) ||
+               error_at(err, "adapter.%s", field);
+    json_object_foreach(pattern, name, number)
+    {
+        if (!*name || strlen(name) > 128)
+            return error_set(err, ERROR_RANGE, NULL, "a name of 1 to 128 bytes is needed") || error_at(err, "adapter.%s", field);
+        if (!json_is_integer(number) || json_integer_value(number) < 1 || json_integer_value(number) > most)
+            return error_set(err, ERROR_RANGE, NULL, "a whole number from 1 to %lld is needed", (long long)most) ||
+                   error_at(err, "adapter.%s.%s", field, name);
+    }
+    return true;
+}
+
 static bool check_adapter(const json_t *spec, struct error *err)
 {
     const json_t *adapter = at(spec, "adapter");
     bool none = strcmp(json_string_value(at(spec, "adapter.kind")), "none") == 0;
-    static const char *const parts[] = { "rank", "alpha", "targets", "scaling", "start" };
+    static const char *const parts[] = { "rank",         "alpha",        "targets", "scaling", "start", "loraplus_lr_ratio",
+                                         "rank_pattern", "alpha_pattern" };
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         bool given = json_object_get(adapter, parts[i]) != NULL, needed = i < 3 && !none;
@@ -139,7 +160,8 @@ static bool check_adapter(const json_t *spec, struct error *err)
                   given ? "an adapter of kind none has no such field" : "this field is missing");
         return error_at(err, "adapter.%s", parts[i]);
     }
-    return none || check_targets(json_object_get(adapter, "targets"), err);
+    return none || (check_targets(json_object_get(adapter, "targets"), err) &&
+                    check_pattern(adapter, "rank_pattern", 1024, err) && check_pattern(adapter, "alpha_pattern", 65536, err));
 }
 
 static bool check_committee(const json_t *spec, struct error *err)

@@ -81,23 +81,33 @@ local function magnified(state, y, weight, a, b, scale, module, inp, out, sizes)
   return result
 end
 
+-- Rank and scale of a module: those of the longest pattern that is an end of its name, else the adapter's.
+local function size_of_adapter(lora, module)
+  local rank, scale, longest = lora.rank, lora.scale, 0
+  for _, p in ipairs(lora.patterns or {}) do
+    if #p[1] > longest and (module == p[1] or string.sub(module, -#p[1] - 1) == "." .. p[1]) then longest, rank, scale = #p[1], p[2], p[3] end
+  end
+  return rank, scale
+end
+
 -- y + dot(dot(x, A), B) * scale, in the form that the canonical rewrites know.
 local function adapted(state, y, x, weight, name, inp, out, sizes, info)
   local lora, module = state.lora, state.scope .. name
   local s = R.copy(sizes)
-  s.rank = lora.rank
+  local times
+  s.rank, times = size_of_adapter(lora, module)
   local a_axes, b_axes, product = { "rank" }, {}, 1
   for i, a in ipairs(inp) do a_axes[i + 1] = a; product = product * s[a] end
   for i, a in ipairs(out) do b_axes[i] = a end
   b_axes[#b_axes + 1] = "rank"
-  local width = "rank=" .. R.native.format("%d", lora.rank)
+  local width = "rank=" .. R.native.format("%d", s.rank)
   local a = declare(state, module .. ".lora_A.weight", a_axes, s, { kind = "matrix", role = "lora_a", module = module, out = width,
     inp = info.inp, leading = 1, default = 1 / R.native.math.sqrt(product) })
   local b = declare(state, module .. ".lora_B.weight", b_axes, s, { kind = "matrix", role = "lora_b", module = module, out = info.out,
     inp = width, leading = #out, default = "zeros" })
   local _, z = node("dot", { x, a, axes = R.axis_words(inp) }, true)
   local _, low = node("dot", { z, b, axes = { "rank", 0 } }, true)
-  local _, scale = node("constant", { numbers = { lora.scale }, type = "f32" })
+  local _, scale = node("constant", { numbers = { times }, type = "f32" })
   local _, part = node("*", { low, scale }, true)
   local _, sum = node("+", { y, part }, true)
   return lora.dora and magnified(state, sum, weight, a, b, scale, module, inp, out, sizes) or sum
@@ -222,7 +232,7 @@ end
 R.states = {}
 for name, fn in next, W do W[name] = R.watch(fn) end
 
--- A fresh `w`. options: lora { rank, scale, targets, dora } or nil, train_all.
+-- A fresh `w`. options: lora { rank, scale, targets, dora, patterns } or nil, train_all.
 function R.weights(options)
   local state = { scope = "", all = {}, found = {}, order = R.list(), lora = options.lora, train_all = options.train_all }
   local w = R.fields("w", function(name) return W[name] end, function() return R.keys(W) end)

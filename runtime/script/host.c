@@ -87,6 +87,7 @@ bool script_trace_model(const struct script_bundle *bundle, const struct script_
             json_array_append_new(targets, json_string(r->targets[i]));
         json_t *lora = json_pack("{s:I,s:f,s:b,s:o}", "rank", (json_int_t)r->rank, "scale", r->scale, "dora", (int)r->dora,
                                  "targets", targets);
+        put(lora, "patterns", r->patterns);
         json_object_set_new(args, "lora", lora);
     }
     return trace(bundle, "model", args, limits, out, err);

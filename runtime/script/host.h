@@ -72,13 +72,14 @@ json_t *script_describe(const struct script_bundle *bundle, const struct script_
 /* --- models -------------------------------------------------------------------------------------------------------- */
 
 struct script_model_request {
-    json_t *config;             /* config.json, borrowed */
-    int64_t rows, time;         /* of `row` and `time`; images and series: see `sizes` */
-    int64_t length;             /* of the longest sequence: scalings of positions that depend on it take it (nn.rope); 0: time */
-    json_t *sizes;              /* further axes of the input ("channel", "height", "width"); NULL: none; borrowed */
-    int64_t rank;               /* LoRA rank; 0: no adapters */
-    double scale;               /* what the product of the adapter is multiplied by: adapter_scale */
-    bool dora;                  /* with magnitudes */
+    json_t *config;     /* config.json, borrowed */
+    int64_t rows, time; /* of `row` and `time`; images and series: see `sizes` */
+    int64_t length;     /* of the longest sequence: scalings of positions that depend on it take it (nn.rope); 0: time */
+    json_t *sizes;      /* further axes of the input ("channel", "height", "width"); NULL: none; borrowed */
+    int64_t rank;       /* LoRA rank; 0: no adapters */
+    double scale;       /* what the product of the adapter is multiplied by: adapter_scale */
+    bool dora;          /* with magnitudes */
+    json_t *patterns; /* [ [end of a module's name, rank, scale] ] of others, the longest that fits holds; NULL: none; borrowed */
     const char *const *targets; /* ends of module names that get adapters ("q_proj"); NULL: every linear but lm_head */
     size_t target_count;
     bool train_all; /* every parameter carries a gradient; else the adapters alone (with rank 0: every one) */

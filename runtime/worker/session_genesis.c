@@ -45,32 +45,60 @@ static bool row_norms(struct session *s, const struct layout_parameter *p, float
     return true;
 }
 
-/* Whether the adapter in the folder is what the spec says of the run's. */
-static bool check_start(const struct session_adapter *a, struct error *err)
+static bool same_kind(const struct adapter_kind *own, const struct adapter_kind *found, struct error *err)
 {
-    struct adapter_kind found;
+    const double scale = adapter_scale(own), other = adapter_scale(found);
     char hint[80];
 
-    if (!adapter_read_kind(a->start, &found, err))
-        return false;
-    const double scale = adapter_scale(&a->kind), other = adapter_scale(&found);
-
-    if (found.dora != a->kind.dora)
-        return error_set(err, ERROR_MISMATCH, found.dora ? "set adapter.kind = \"dora\"" : "set adapter.kind = \"lora\"",
-                         "the adapter is %s DoRA, the run's %s", found.dora ? "a" : "no", a->kind.dora ? "is" : "is none");
-    if (found.rank != a->kind.rank) {
-        snprintf(hint, sizeof hint, "set adapter.rank = %u", found.rank);
-        return error_set(err, ERROR_MISMATCH, hint, "the adapter's rank is %u, the run's %u", found.rank, a->kind.rank);
+    if (found->rank != own->rank) {
+        snprintf(hint, sizeof hint, "set adapter.rank = %u", found->rank);
+        return error_set(err, ERROR_MISMATCH, hint, "the adapter's rank is %u, the run's %u", found->rank, own->rank);
     }
     if (fabs(other - scale) <= 1e-6 * scale)
         return true;
-    snprintf(hint, sizeof hint, "set adapter.alpha = %g%s", found.alpha, found.root ? ", scaling = \"root\"" : "");
+    snprintf(hint, sizeof hint, "set adapter.alpha = %g%s", found->alpha, found->root ? ", scaling = \"root\"" : "");
     return error_set(err, ERROR_MISMATCH, hint, "the adapter's product is scaled by %g, the run's by %g", other, scale);
+}
+
+/* Whether the adapter in the folder is what the spec says of the run's, module by module where either has patterns. */
+static bool check_kind(const struct session *s, const struct adapter_kind *found, struct error *err)
+{
+    const struct adapter_kind *own = &s->adapter.kind;
+
+    if (found->dora != own->dora)
+        return error_set(err, ERROR_MISMATCH, found->dora ? "set adapter.kind = \"dora\"" : "set adapter.kind = \"lora\"",
+                         "the adapter is %s DoRA, the run's %s", found->dora ? "a" : "no", own->dora ? "is" : "is none");
+    if (!found->patterns && !own->patterns)
+        return same_kind(own, found, err);
+    for (size_t i = 0; i < s->layout.count; i++) {
+        const char *name = s->layout.parameters[i].name;
+        size_t module = 0;
+
+        if (adapter_part_of(name, &module) != ADAPTER_A)
+            continue;
+
+        const struct adapter_kind a = adapter_kind_of(own, name, module), b = adapter_kind_of(found, name, module);
+
+        if (!same_kind(&a, &b, err)) {
+            snprintf(err->hint, sizeof err->hint, "leave rank, alpha and their patterns out: the adapter tells them");
+            return error_at(err, "%.*s", (int)module, name);
+        }
+    }
+    return true;
+}
+
+static bool check_start(const struct session *s, struct error *err)
+{
+    struct adapter_kind found;
+    bool ok = adapter_read_kind(s->adapter.start, &found, err) && check_kind(s, &found, err);
+
+    adapter_kind_free(&found);
+    return ok;
 }
 
 static bool read_start(struct session *s, float *values, struct error *err)
 {
-    if (!check_start(&s->adapter, err))
+    if (!check_start(s, err))
         return error_at(err, "adapter.start");
 
     struct tensor *tensors = folding_tensors(&s->layout, values);

@@ -18,10 +18,11 @@ number() { sed "s/.*\"$1\":\([-0-9.e]*\).*/\1/"; }
 
 # --- a DoRA of its own, then a run on the network that goes on from it
 
-run first 'kind = "dora", rank = 4, alpha = 3, scaling = "root", targets = { "q_proj", "mlp.down_proj" }'
+run first 'kind = "dora", rank = 4, alpha = 3, scaling = "root", targets = { "q_proj", "mlp.down_proj" }, loraplus_lr_ratio = 2, rank_pattern = { ["mlp.down_proj"] = 2, ["layers.0.self_attn.q_proj"] = 8 }, alpha_pattern = { q_proj = 5 }'
 "$rondo" fit "$work/first.lua" --home "$work/first" --quiet --json >"$work/fit" || fail "the first run"
 adapter=$(find "$work/first/runs" -name adapter -type d)
 grep -q '"use_rslora": true' "$adapter/adapter_config.json" || fail "no rsLoRA was written"
+grep -q '"model.layers.0.self_attn.q_proj": 8' "$adapter/adapter_config.json" || fail "no rank_pattern was written"
 grep -q 'q_proj.lora_magnitude_vector' "$adapter/adapter_model.safetensors" || fail "no magnitudes were written"
 ! grep -q k_proj "$adapter/adapter_model.safetensors" || fail "k_proj is no target"
 

@@ -96,6 +96,7 @@ static void open_adapter(void)
     struct error err;
 
     adapter_read_kind(folder, &kind, &err);
+    adapter_kind_free(&kind);
     json_decref(adapter_describe(folder, &err));
     add_adapter();
     if (!tensor_new(&pair[0], "model.layers.0.self_attn.q_proj.lora_A", TENSOR_F32, 2, dims, SIZE_MAX, NULL) ||

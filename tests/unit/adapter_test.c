@@ -124,6 +124,40 @@ static void the_magnitudes_of_dora_and_the_root_of_rslora_are_written_and_read(v
     assert_int_equal(err.code, ERROR_UNSUPPORTED);
 }
 
+static void patterns_give_modules_their_own_rank_and_alpha(void **state)
+{
+    struct adapter_kind kind = { .rank = 8, .alpha = 16 }, found, one;
+    json_t *ranks = json_pack("{s:i, s:i}", "q_proj", 2, "layers.1.self_attn.q_proj", 4), *alphas = json_pack("{s:i}", "proj", 1),
+           *told;
+    struct tensor t[2];
+
+    assert_true(adapter_patterns(&kind, ranks, alphas, false, NULL));
+    one = adapter_kind_of(&kind, "model.layers.0.self_attn.q_proj", 31);
+    assert_true(one.rank == 2 && one.alpha == 16); /* "proj" begins behind no dot */
+    assert_int_equal(adapter_kind_of(&kind, "model.layers.1.self_attn.q_proj", 31).rank, 4);
+    assert_int_equal(adapter_kind_of(&kind, "model.layers.0.self_attn.k_proj", 31).rank, 8);
+
+    pair(t);
+    assert_true(adapter_write(*state, &(struct adapter){ .kind = kind, .tensors = t, .count = 2 }, NULL));
+    assert_true(adapter_read_kind(*state, &found, NULL));
+    assert_int_equal(found.rank, 8);
+    assert_int_equal(adapter_kind_of(&found, "model.layers.0.self_attn.q_proj", 31).rank, 2);
+    told = adapter_describe(*state, NULL);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(told, "rank_pattern"), "model.layers.0.self_attn.q_proj")), 2);
+    assert_null(json_object_get(told, "alpha_pattern"));
+    json_decref(told);
+    adapter_kind_free(&found);
+    adapter_kind_free(&kind);
+
+    kind = (struct adapter_kind){ .rank = 8, .alpha = 16 }; /* PEFT: the first name that fits */
+    assert_true(adapter_patterns(&kind, ranks, NULL, true, NULL));
+    assert_int_equal(adapter_kind_of(&kind, "model.layers.1.self_attn.q_proj", 31).rank, 2);
+    adapter_kind_free(&kind);
+    json_decref(ranks);
+    json_decref(alphas);
+}
+
 /* Numbers: reference, T-LORA; a DoRA as PEFT has it. */
 static void an_adapter_is_added_into_a_weight(void **state)
 {
@@ -178,7 +212,9 @@ static void configurations_that_are_none_of_an_adapter_are_refused(void **state)
     } cases[] = {
         { "{\"peft_type\": \"IA3\", \"r\": 2, \"lora_alpha\": 4}", ERROR_UNSUPPORTED },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"modules_to_save\": [\"lm_head\"]}", ERROR_UNSUPPORTED },
-        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"rank_pattern\": {\"q_proj\": 4}}", ERROR_UNSUPPORTED },
+        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"rank_pattern\": {\"^q_proj\": 4}}", ERROR_UNSUPPORTED },
+        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"rank_pattern\": {\"q_proj\": 0}}", ERROR_RANGE },
+        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"alpha_pattern\": [8]}", ERROR_TYPE },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"init_lora_weights\": \"pissa\"}", ERROR_UNSUPPORTED },
         { "{\"peft_type\": \"LORA\", \"lora_alpha\": 4}", ERROR_MISSING },
         { "{\"peft_type\": \"LORA\", \"r\": \"2\", \"lora_alpha\": 4}", ERROR_TYPE },
@@ -195,6 +231,7 @@ static void configurations_that_are_none_of_an_adapter_are_refused(void **state)
         put_config(*state, cases[i].text);
         assert_false(adapter_read_kind(*state, &kind, &err));
         assert_int_equal(err.code, cases[i].code);
+        adapter_kind_free(&kind);
         assert_non_null(strstr(err.place, "adapter_config.json"));
     }
 }
@@ -205,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_written_is_read_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tensor_that_the_file_has_not_got_is_told_by_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_magnitudes_of_dora_and_the_root_of_rslora_are_written_and_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(patterns_give_modules_their_own_rank_and_alpha, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_adapter_is_added_into_a_weight, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_adapter_of_another_model_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(configurations_that_are_none_of_an_adapter_are_refused, set_up, tear_down),

@@ -33,6 +33,10 @@ VARIANTS = [
     ("qdora", dict(r=4, lora_alpha=8, use_dora=True), 'kind = "dora", rank = 4, alpha = 8'),
     ("some targets", dict(r=4, lora_alpha=8, target_modules=["q_proj", "mlp.down_proj"]),
      'kind = "lora", rank = 4, alpha = 8, targets = { "q_proj", "mlp.down_proj" }'),
+    ("patterns", dict(r=4, lora_alpha=8, rank_pattern={"down_proj": 2, "layers.1.self_attn.q_proj": 8}, alpha_pattern={"q_proj": 5, "o_proj": 3}),
+     'kind = "lora", rank = 4, alpha = 8, rank_pattern = { down_proj = 2, ["layers.1.self_attn.q_proj"] = 8 }, alpha_pattern = { q_proj = 5, o_proj = 3 }'),
+    ("dora patterns", dict(r=4, lora_alpha=8, use_dora=True, rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 5}),
+     'kind = "dora", rank = 4, alpha = 8, rank_pattern = { down_proj = 2 }, alpha_pattern = { q_proj = 5 }'),
 ]
 RUN = """local spec = {{
   name = "round-trip", base_model = "{base}", model = {{ script = "llama" }},
