@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "native/text/conversation_row.h"
 #include "native/text/conversation_shape.h"
 #include "native/text/conversation_turn.h"
+#include "native/text/labelled.h"
+#include "native/text/preference.h"
 
 static const struct {
     const char *name, *text;
@@ -38,19 +41,25 @@ const char *conversation_drop_text(enum conversation_drop reason)
     return DROPS[reason].text;
 }
 
+static void example_free(struct example *e)
+{
+    free(e->ids);
+    free(e->weights);
+    free(e->text);
+    free(e->ends);
+    free(e->values);
+    free(e->target);
+}
+
 void examples_free(struct examples *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->items[i].ids);
-        free(list->items[i].weights);
-        free(list->items[i].text);
-        free(list->items[i].ends);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        example_free(&list->items[i]);
     free(list->items);
     *list = (struct examples){ 0 };
 }
 
-static struct example *example_add(struct examples *list)
+struct example *examples_add(struct examples *list)
 {
     if (list->count == list->capacity) {
         list->capacity = list->capacity ? list->capacity * 2 : 16;
@@ -65,23 +74,13 @@ static struct example *example_add(struct examples *list)
     return e;
 }
 
-/* Drops what was added after `count`. */
-static void examples_cut(struct examples *list, size_t count)
+void examples_cut(struct examples *list, size_t count)
 {
-    while (list->count > count) {
-        struct example *e = &list->items[--list->count];
-
-        free(e->ids);
-        free(e->weights);
-        free(e->text);
-        free(e->ends);
-    }
+    while (list->count > count)
+        example_free(&list->items[--list->count]);
 }
 
-static void drop(struct conversation_counts *counts, enum conversation_drop reason, uint32_t line, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void drop(struct conversation_counts *counts, enum conversation_drop reason, uint32_t line, const char *format, ...)
+void conversation_drop(struct conversation_counts *counts, enum conversation_drop reason, uint32_t line, const char *format, ...)
 {
     va_list arguments;
 
@@ -119,8 +118,8 @@ static void example_fill(struct example *e, struct tokens *tokens, const char *t
 static void count_example(struct conversation_counts *counts, const struct example *e)
 {
     counts->examples++;
-    counts->tokens += e->count;
-    for (size_t i = 0; i < e->count; i++)
+    counts->tokens += e->weights ? e->count : 0;
+    for (size_t i = 0; e->weights && i < e->count; i++)
         counts->trained += e->weights[i] > 0;
 }
 
@@ -136,7 +135,7 @@ static bool text_example(const struct conversation_format *format, const json_t 
         return error_at(err, "text");
     }
 
-    struct example *e = example_add(out);
+    struct example *e = examples_add(out);
 
     example_fill(e, &tokens, json_string_value(text), json_string_length(text), line, 0);
     e->trained_end = e->size;
@@ -156,9 +155,8 @@ static bool part_fits(const json_t *part, struct error *err)
     return true;
 }
 
-/* Each part is tokenised alone, so that its weight is that of whole tokens. */
-static bool parts_example(const struct conversation_format *format, const json_t *parts, uint32_t line, struct examples *out,
-                          struct error *err)
+bool parts_example(const struct conversation_format *format, const json_t *parts, uint32_t line, struct examples *out,
+                   struct error *err)
 {
     struct tokens tokens = { 0 };
     struct buffer text = { 0 };
@@ -188,7 +186,7 @@ static bool parts_example(const struct conversation_format *format, const json_t
         }
     }
     if (ok) {
-        struct example *e = example_add(out);
+        struct example *e = examples_add(out);
 
         example_fill(e, &tokens, (const char *)text.bytes, text.size, line, 0);
         e->trained_end = e->size;
@@ -310,9 +308,10 @@ static bool turn_example(const struct conversation_format *format, const json_t 
 
     *result = turn_tokens(format, row, index, turn, &tokens, err);
     if (*result == TURN_OK && tokens.count > format->context) {
-        drop(counts, CONVERSATION_TOO_LONG, line, "messages[%zu]: %zu tokens, context %zu", index, tokens.count, format->context);
+        conversation_drop(counts, CONVERSATION_TOO_LONG, line, "messages[%zu]: %zu tokens, context %zu", index, tokens.count,
+                          format->context);
     } else if (*result == TURN_OK) {
-        struct example *e = example_add(out);
+        struct example *e = examples_add(out);
 
         example_fill(e, &tokens, (const char *)turn->text.bytes, turn->end, line, index);
         e->trained_start = turn->start;
@@ -338,10 +337,7 @@ void examples_coalesce(struct examples *list, size_t first)
             if (e->trained_start < next->trained_start)
                 next->trained_start = e->trained_start;
             next->call |= e->call;
-            free(e->ids);
-            free(e->weights);
-            free(e->text);
-            free(e->ends);
+            example_free(e);
         } else {
             list->items[kept++] = *e;
         }
@@ -388,20 +384,32 @@ static bool turn_examples(const struct conversation_format *format, const json_t
         if (result != TURN_OK) {
             examples_cut(out, before);
             if (why.message[0])
-                drop(counts, REASONS[result], line, "messages[%zu]: template %s: %.120s", i, why.place, why.message);
+                conversation_drop(counts, REASONS[result], line, "messages[%zu]: template %s: %.120s", i, why.place, why.message);
             else
-                drop(counts, REASONS[result], line, "messages[%zu]", i);
+                conversation_drop(counts, REASONS[result], line, "messages[%zu]", i);
             return true;
         }
     }
     if (format->coalesce)
         examples_coalesce(out, before);
     if (!turns)
-        drop(counts, CONVERSATION_NOTHING_TRAINED, line, "messages: no assistant turn");
+        conversation_drop(counts, CONVERSATION_NOTHING_TRAINED, line, "messages: no assistant turn");
     return true;
 }
 
 /* ---- rows ---- */
+
+bool conversation_row(const struct conversation_format *format, const json_t *row, uint32_t line, struct examples *out,
+                      struct conversation_counts *counts, struct error *err)
+{
+    if (!conversation_shape(row, err))
+        return false;
+    if (!format->template)
+        return error_set(err, ERROR_MISSING, "name a chat template in the run",
+                         "a conversation, and there is no chat template") ||
+               error_at(err, "messages");
+    return turn_examples(format, row, line, out, counts, err);
+}
 
 static bool row_examples(const struct conversation_format *format, const json_t *row, uint32_t line, struct examples *out,
                          struct conversation_counts *counts, struct error *err)
@@ -410,17 +418,32 @@ static bool row_examples(const struct conversation_format *format, const json_t 
 
     if ((text != NULL) + (parts != NULL) + (json_object_get(row, "messages") != NULL) > 1)
         return error_set(err, ERROR_CONFLICT, NULL, "more than one of messages, text and parts");
+    if (row_kind(row) == ROW_PAIR)
+        return preference_examples(format, row, line, out, counts, err);
+    if (row_kind(row) >= ROW_IMAGE)
+        return labelled_example(row, line, out, err);
     if (text)
         return text_example(format, text, line, out, err);
     if (parts)
         return parts_example(format, parts, line, out, err);
-    if (!conversation_shape(row, err))
-        return false;
-    if (!format->template)
-        return error_set(err, ERROR_MISSING, "name a chat template in the run",
-                         "a conversation, and there is no chat template") ||
-               error_at(err, "messages");
-    return turn_examples(format, row, line, out, counts, err);
+    return conversation_row(format, row, line, out, counts, err);
+}
+
+enum row_kind row_kind(const json_t *row)
+{
+    static const struct {
+        const char *field;
+        enum row_kind kind;
+    } tells[] = { { "chosen", ROW_PAIR },
+                  { "rejected", ROW_PAIR },
+                  { "image", ROW_IMAGE },
+                  { "series", ROW_SERIES },
+                  { "messages", ROW_CHAT } };
+
+    for (size_t i = 0; i < sizeof tells / sizeof *tells; i++)
+        if (json_object_get(row, tells[i].field))
+            return tells[i].kind;
+    return ROW_TEXT;
 }
 
 bool conversation_examples(const struct conversation_format *format, const struct rows *rows, size_t index, struct examples *out,

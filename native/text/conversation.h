@@ -11,6 +11,9 @@
  *     {"text": "..."}                          pre-training: one example, every weight 1
  *     {"parts": [["text", 0.1], ["text", 1]]}  pre-training with a weight a part; each part is tokenised alone
  *
+ *     {"prompt" or "messages", "chosen", "rejected"}   preferences: two examples (preference.h)
+ *     {"image", "label"}, {"series", "target"}         one example of numbers (labelled.h)
+ *
  * An assistant message may have "weight", 0 to 1: what its tokens count; 0 leaves the turn out. No example is ever cut: one that
  * is longer than the context is dropped, and counted.
  *
@@ -80,15 +83,21 @@ struct conversation_counts {
     } first[CONVERSATION_DROPS];
 };
 
+enum example_side { EXAMPLE_ALONE, EXAMPLE_CHOSEN, EXAMPLE_REJECTED };
+
 struct example {
     uint32_t *ids;  /* owned by the list, `count` */
     float *weights; /* loss weight of each token as a target, 0 to 1 */
     size_t count;
     bool call;                               /* the trained turn calls a tool */
+    enum example_side side;                  /* of a pair: the chosen stands before its rejected */
     uint32_t line, turn;                     /* where it comes from: line of the file, index in messages (0 for text) */
     char *text;                              /* what was tokenised, and the bytes of it that are trained; for previews */
     size_t size, trained_start, trained_end; /* from the first trained byte to the last */
     uint32_t *ends;                          /* byte of `text` where each token ends */
+    float *values, *target; /* owned: of images and series (labelled.h) `count` values in place of ids and weights */
+    size_t target_count;
+    uint32_t shape[3]; /* of an image */
 };
 
 struct examples {
@@ -100,6 +109,10 @@ void examples_free(struct examples *list);
 
 /* From example `first` on: one whose tokens begin the next gives its weights to that one and goes. */
 void examples_coalesce(struct examples *list, size_t first);
+
+/* What a row is by its fields. Rows of text are one stream, cut into rows of the context later. */
+enum row_kind { ROW_TEXT, ROW_CHAT, ROW_PAIR, ROW_IMAGE, ROW_SERIES };
+enum row_kind row_kind(const json_t *row);
 
 /* Appends the examples of row `index`; adds to `counts`. false with `err` on a fault: "data.jsonl:3: messages[1].role". */
 bool conversation_examples(const struct conversation_format *format, const struct rows *rows, size_t index, struct examples *out,
@@ -123,7 +136,7 @@ struct conversation_show {
 bool conversation_preview(const struct conversation_format *format, const struct rows *rows, const struct conversation_show *show,
                           struct conversation_counts *counts, struct error *err);
 
-/* { line, turn, call, ids, weights, ends, text }: `ends` are bytes of the text. The caller owns it. */
+/* { line, turn, side (of a pair), call, ids, weights, ends, text }: `ends` are bytes of the text; of images and series { line, values, target }. The caller owns it. */
 json_t *example_json(const struct example *e);
 
 /* Reads every row and counts; no output. */

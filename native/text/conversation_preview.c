@@ -48,13 +48,74 @@ static void print_tokens(FILE *out, const struct example *e)
     }
 }
 
+static const char *side_name(const struct example *e)
+{
+    return e->side == EXAMPLE_CHOSEN ? "chosen" : e->side == EXAMPLE_REJECTED ? "rejected" : NULL;
+}
+
+/* From dark to bright, the channels' mean. */
+static void print_image(FILE *out, const struct example *e)
+{
+    static const char levels[] = " .:-=+*#%@";
+    const size_t plane = (size_t)e->shape[1] * e->shape[2];
+    double least = 0, most = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < plane; i++) {
+            double sum = 0;
+
+            for (size_t c = 0; c < e->shape[0]; c++)
+                sum += (double)e->values[c * plane + i];
+            if (pass == 0) {
+                least = i == 0 || sum < least ? sum : least;
+                most = i == 0 || sum > most ? sum : most;
+                continue;
+            }
+            fputc(levels[most > least ? (size_t)((sum - least) / (most - least) * 9.0 + 0.5) : 0], out);
+            if (i % e->shape[2] + 1 == e->shape[2])
+                fputc('\n', out);
+        }
+}
+
+static void print_numbers(FILE *out, const char *title, const float *values, size_t count)
+{
+    fputs(title, out);
+    for (size_t i = 0; i < count && i < 64; i++)
+        if (values[i] == values[i])
+            fprintf(out, " %g", (double)values[i]);
+        else
+            fputs(" -", out);
+    fputs(count > 64 ? " ...\n" : "\n", out);
+}
+
+static void print_labelled(FILE *out, const struct rows *rows, const struct example *e)
+{
+    if (e->shape[0]) {
+        fprintf(out, "--- %s:%u image %u x %u x %u, label %g\n", rows->name, e->line, e->shape[0], e->shape[1], e->shape[2],
+                (double)e->target[0]);
+        print_image(out, e);
+        return;
+    }
+    fprintf(out, "--- %s:%u series of %zu, target of %zu\n", rows->name, e->line, e->count, e->target_count);
+    print_numbers(out, "series", e->values, e->count);
+    print_numbers(out, "target", e->target, e->target_count);
+}
+
 static void print_example(FILE *out, const struct rows *rows, const struct example *e, const struct conversation_show *show)
 {
     size_t trained = 0, at = 0, end = 0;
 
+    if (e->values) {
+        print_labelled(out, rows, e);
+        return;
+    }
+
     for (size_t i = 0; i < e->count; i++)
         trained += e->weights[i] > 0;
-    fprintf(out, "--- %s:%u messages[%u] (%zu tokens, %zu trained)\n", rows->name, e->line, e->turn, e->count, trained);
+    if (e->side)
+        fprintf(out, "--- %s:%u %s (%zu tokens, %zu trained)\n", rows->name, e->line, side_name(e), e->count, trained);
+    else
+        fprintf(out, "--- %s:%u messages[%u] (%zu tokens, %zu trained)\n", rows->name, e->line, e->turn, e->count, trained);
     if (show->tokens) {
         print_tokens(out, e);
         return;
@@ -70,8 +131,22 @@ static void print_example(FILE *out, const struct rows *rows, const struct examp
     fputs("\n", out);
 }
 
+/* A list of numbers, null where nothing was observed. */
+static json_t *numbers_json(const float *values, size_t count)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, values[i] == values[i] ? json_real((double)values[i]) : json_null());
+    return list;
+}
+
 json_t *example_json(const struct example *e)
 {
+    if (e->values)
+        return json_pack("{s:I, s:o, s:o}", "line", (json_int_t)e->line, "values", numbers_json(e->values, e->count), "target",
+                         numbers_json(e->target, e->target_count));
+
     json_t *tokens = json_array(), *weights = json_array(), *ends = json_array();
 
     for (size_t i = 0; i < e->count; i++) {
@@ -79,8 +154,9 @@ json_t *example_json(const struct example *e)
         json_array_append_new(weights, json_real((double)e->weights[i]));
         json_array_append_new(ends, json_integer(e->ends[i]));
     }
-    return json_pack("{s:I, s:I, s:b, s:o, s:o, s:o, s:o}", "line", (json_int_t)e->line, "turn", (json_int_t)e->turn, "call",
-                     e->call, "ids", tokens, "weights", weights, "ends", ends, "text", json_stringn(e->text, e->size));
+    return json_pack("{s:I, s:I, s:s*, s:b, s:o, s:o, s:o, s:o}", "line", (json_int_t)e->line, "turn", (json_int_t)e->turn,
+                     "side", side_name(e), "call", e->call, "ids", tokens, "weights", weights, "ends", ends, "text",
+                     json_stringn(e->text, e->size));
 }
 
 static void print_counts(FILE *out, const struct rows *rows, const struct conversation_counts *counts)

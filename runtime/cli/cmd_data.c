@@ -51,7 +51,7 @@ static bool is_stream(const struct rows *rows, bool *stream, struct error *err)
 {
     json_t *row = rows->count ? rows_read(rows, 0, err) : NULL;
 
-    *stream = row && !json_object_get(row, "messages");
+    *stream = row && row_kind(row) == ROW_TEXT;
     json_decref(row);
     return row || rows->count == 0;
 }

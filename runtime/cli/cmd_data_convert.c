@@ -3,11 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "native/base/file.h"
+#include "native/text/conversation.h"
 #include "native/text/dialect.h"
+#include "native/text/picture.h"
 #include "native/text/rows.h"
 #include "runtime/cli/commands.h"
 
-enum { FAULTS_TOLD = 20 };
+enum { FAULTS_TOLD = 20, PICTURE_LIMIT = 64 << 20 };
 
 struct converting {
     const struct invocation *in;
@@ -31,11 +34,49 @@ static void tell_fault(struct converting *c, const struct error *err)
         fprintf(stderr, "%s\n", error_text(err, text, sizeof text));
 }
 
+/* A row whose image is a path, from the data file's folder: the picture takes the path's place. */
+static json_t *with_picture(const struct converting *c, const json_t *row, struct error *err)
+{
+    const char *path = json_string_value(json_object_get(row, "image")), *slash = strrchr(c->rows.name, '/');
+    struct buffer bytes = { 0 };
+    char full[4200];
+    json_t *image = NULL, *made = NULL;
+    const int folder = slash && path[0] != '/' ? (int)(slash - c->rows.name + 1) : 0;
+
+    if (snprintf(full, sizeof full, "%.*s%s", folder, c->rows.name, path) >= (int)sizeof full)
+        error_set(err, ERROR_LIMIT, NULL, "the path is too long");
+    else if (file_read(full, PICTURE_LIMIT, &bytes, err)) {
+        image = picture_read(bytes.bytes, bytes.size, json_object_get(row, "shape"), err);
+        if (!image)
+            error_at(err, "%s", path);
+    }
+    buffer_free(&bytes);
+    if (!image)
+        return error_at(err, "image"), NULL;
+    made = json_copy((json_t *)(uintptr_t)row);
+    json_object_set_new(made, "image", image);
+    json_object_del(made, "shape");
+    return made;
+}
+
+static json_t *convert_row(const struct converting *c, json_t *row, struct error *err)
+{
+    switch (row_kind(row)) {
+    case ROW_IMAGE:
+        return json_is_string(json_object_get(row, "image")) ? with_picture(c, row, err) : json_incref(row);
+    case ROW_PAIR:
+    case ROW_SERIES:
+        return json_incref(row);
+    default:
+        return dialect_convert(row, c->shape, err);
+    }
+}
+
 static bool convert_rows(struct converting *c, struct error *err)
 {
     for (size_t i = 0; i < c->rows.count; i++) {
         struct error why = { 0 };
-        json_t *row = rows_read(&c->rows, i, &why), *made = row ? dialect_convert(row, c->shape, &why) : NULL;
+        json_t *row = rows_read(&c->rows, i, &why), *made = row ? convert_row(c, row, &why) : NULL;
 
         if (row && !made)
             error_at(&why, "%s:%" PRIu32, c->rows.name, c->rows.rows[i].line);
@@ -110,7 +151,9 @@ const struct command command_data_convert = {
     "turn a data file of another shape into one that training reads",
     "rondo data convert sharegpt.jsonl data.jsonl\nrondo data convert hermes.jsonl.zst data.jsonl --from hermes --json",
     "FILE is JSONL, plain or compressed with gzip or zstd. A row that is no conversation is left out and told in one line, with\n"
-    "file, line, field and what to do; exit status 1 when there are such rows. The rest is written to OUT, one row a line.",
+    "file, line, field and what to do; exit status 1 when there are such rows. The rest is written to OUT, one row a line. Of a "
+    "row\n"
+    "{\"image\": PATH, \"label\": N} the picture, a PPM or PGM file or raw bytes with \"shape\", takes the place of its path.",
     convert_options,
     convert_main,
 };

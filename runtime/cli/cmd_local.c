@@ -9,6 +9,19 @@ static const struct option options[] = {
     { NULL, NULL, NULL },
 };
 
+/* What the objective calls metrics, where the held-out rows were measured by it. */
+static void print_metrics(const json_t *before, const json_t *after)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(json_object_get((json_t *)(uintptr_t)after, "metrics"), name, value)
+    {
+        printf("%-28.28s %10.4f %10.4f\n", name, json_number_value(json_object_get(json_object_get(before, "metrics"), name)),
+               json_number_value(value));
+    }
+}
+
 static void print_evaluation(const json_t *eval)
 {
     const json_t *before = json_object_get(eval, "before"), *after = json_object_get(eval, "after");
@@ -25,6 +38,7 @@ static void print_evaluation(const json_t *eval)
     if (json_is_real(json_object_get(after, "tool_call_accuracy")))
         printf("%-28s %10.3f %10.3f\n", "tool-call accuracy", json_number_value(json_object_get(before, "tool_call_accuracy")),
                json_number_value(json_object_get(after, "tool_call_accuracy")));
+    print_metrics(before, after);
 }
 
 static void print_rounds(const json_t *rounds)

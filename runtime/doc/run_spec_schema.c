@@ -26,6 +26,9 @@ static const struct schema_field adapter_fields[] = {
     FIELD("scaling", CHOICE, .choices = scalings, .optional = true),
     FIELD("targets", ANY, .optional = true),
     FIELD("start", CID, .optional = true),
+    FIELD("rank_pattern", ANY, .optional = true),
+    FIELD("alpha_pattern", ANY, .optional = true),
+    FIELD("loraplus_lr_ratio", DECIMAL, .least = INT64_C(1), .most = INT64_C(1000) * DECIMAL_ONE, .optional = true),
 };
 static const struct schema adapter = SCHEMA(adapter_fields);
 
@@ -130,7 +133,7 @@ static const struct schema limits = SCHEMA(limits_fields);
 static const char *const amendments[] = { "end", "pause", "quorum.trainers", "trust.spot_check", NULL };
 static const struct schema_field an_amendable = FIELD("", CHOICE, .choices = amendments);
 static const char *const packings[] = { "segments", NULL };
-static const char *const modalities[] = { "language", NULL };
+static const char *const modalities[] = { "language", "vision", "time-series", NULL };
 static const char *const kernel_classes[] = { "portable-f32-1", NULL };
 static const struct schema_field spec_fields[] = {
     FIELD("version", INTEGER, .least = 1, .most = 1),

@@ -49,12 +49,24 @@ static bool rows_usable(const struct conversation_format *shape, const char *pat
     json_t *first = ok && rows.count ? rows_read(&rows, 0, err) : NULL;
 
     ok = ok && (first || rows.count == 0);
-    if (first && !json_object_get(first, "messages"))
+    if (first && row_kind(first) == ROW_TEXT)
         format.context = SIZE_MAX; /* texts are one stream, cut into rows of the context later */
     json_decref(first);
     ok = ok && conversation_check(&format, &rows, &counts, err) && (counts.examples || say_why_none(&rows, &counts, err));
     rows_free(&rows);
     return ok;
+}
+
+/* Whether the file's first row is numbers rather than text: such a run needs no tokenizer. */
+static bool is_labelled(const char *path)
+{
+    struct rows rows = { 0 };
+    json_t *first = rows_open(&rows, path, NULL) && rows.count ? rows_read(&rows, 0, NULL) : NULL;
+    bool labelled = first && row_kind(first) >= ROW_IMAGE;
+
+    json_decref(first);
+    rows_free(&rows);
+    return labelled;
 }
 
 static bool read_as_run(const json_t *draft, const char *base, const char *path, struct error *err)
@@ -119,6 +131,8 @@ bool held_out_check(const json_t *draft, const json_t *network, struct error *er
     }
     if (json_object_get(draft, "reward"))
         return true; /* prompts: the worker reads them */
+    if (is_labelled(path))
+        return rows_usable(&(struct conversation_format){ 0 }, path, err) || error_at(err, "network.eval.data");
     if (!base || cid_parse(base, &stored, NULL) || document_integer(draft, "context") < 1)
         return true; /* the check of the spec says what is wrong there */
     return read_as_run(draft, base, path, err);

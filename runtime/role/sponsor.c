@@ -120,16 +120,16 @@ static json_t *describe_stored(const struct sponsor_setting *setting, struct has
     return meta;
 }
 
-/* The worker reads rows of text, conversations and prompts: other kinds of data are for graphs that only tests and `script check` make. */
+/* The worker reads rows of text, conversations, pairs, images, series and prompts: other kinds of data are for graphs that only tests and `script check` make. */
 static bool is_fed(const json_t *meta, const char *name, struct error *err)
 {
     const char *kind = document_text(meta, "kind"), *data = document_text(meta, "data");
 
     if (!kind || strcmp(kind, "objective") != 0 || !data || strcmp(data, "chat") == 0 || strcmp(data, "text") == 0 ||
-        strcmp(data, "rollouts") == 0)
+        strcmp(data, "rollouts") == 0 || strcmp(data, "pairs") == 0 || strcmp(data, "images") == 0 || strcmp(data, "series") == 0)
         return true;
-    error_set(err, ERROR_UNSUPPORTED, "objectives on chat, text and rollouts train", "no run feeds an objective with %s yet",
-              data);
+    error_set(err, ERROR_UNSUPPORTED, "objectives on chat, text, pairs, images, series and rollouts train",
+              "no run feeds an objective with %s yet", data);
     return error_at(err, "%s", name);
 }
 

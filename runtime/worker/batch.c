@@ -20,8 +20,37 @@ void batch_free(struct batch *b)
     *b = (struct batch){ 0 };
 }
 
+/* Whether it is a field of a pair's side: *half is then 0 or 1, *name what is halved. */
+static bool is_half(const char **name, uint64_t *half)
+{
+    static const char *const sides[] = { "chosen.", "rejected." };
+
+    for (uint64_t i = 0; i < 2; i++)
+        if (strncmp(*name, sides[i], strlen(sides[i])) == 0) {
+            *name += strlen(sides[i]);
+            *half = i;
+            return true;
+        }
+    return false;
+}
+
+const char *batch_input(const char *name)
+{
+    if (strcmp(name, "b.observed") == 0)
+        return "target.observed";
+    return strncmp(name, "b.", 2) == 0 ? name + 2 : name;
+}
+
 const void *batch_field(const struct batch *b, const char *name)
 {
+    uint64_t half;
+
+    if (is_half(&name, &half)) {
+        const char *whole = batch_field(b, name);
+
+        return whole ? whole + half * (batch_field_count(b, name) / 2) * 4 : NULL;
+    }
+
     const struct {
         const char *name;
         const void *data;
@@ -39,6 +68,10 @@ const void *batch_field(const struct batch *b, const char *name)
 
 uint64_t batch_field_count(const struct batch *b, const char *name)
 {
+    uint64_t half;
+
+    if (is_half(&name, &half))
+        return batch_field_count(b, name) / 2;
     for (size_t i = 0; i < b->extra_count; i++)
         if (strcmp(b->extra[i].name, name) == 0)
             return b->extra[i].count;
@@ -132,9 +165,62 @@ static int64_t bucket(int64_t size)
     return (size + BATCH_BUCKET - 1) / BATCH_BUCKET * BATCH_BUCKET;
 }
 
+static void put_label(struct batch *b, const struct example *const *examples, size_t count)
+{
+    float *label = batch_extra(b, "label", count);
+
+    for (size_t i = 0; i < count; i++) {
+        const int32_t number = (int32_t)examples[i]->target[0];
+
+        memcpy(label + i, &number, sizeof number);
+    }
+}
+
+/* Values and which of them were observed. */
+static void put_observed(struct batch *b, const char *name, const char *observed, size_t row, const float *from, size_t count)
+{
+    float *values = (float *)(uintptr_t)batch_field(b, name) + row * count,
+          *seen = (float *)(uintptr_t)batch_field(b, observed) + row * count;
+
+    for (size_t i = 0; i < count; i++) {
+        seen[i] = from[i] == from[i];
+        values[i] = from[i] == from[i] ? from[i] : 0;
+    }
+}
+
+/* All examples are of one shape: who reads them sees to it. */
+static void batch_of_whole(struct batch *b, const struct batch_rules *rules, const struct example *const *examples, size_t count)
+{
+    const size_t each = examples[0]->count, after = examples[0]->target_count;
+
+    batch_shape(b, (int64_t)count, rules->kind == BATCH_SERIES ? (int64_t)each : 1);
+    b->tokens = b->trained = count * (uint64_t)rules->context;
+    if (rules->kind == BATCH_IMAGES) {
+        float *image = batch_extra(b, "image", count * each);
+
+        for (size_t i = 0; i < count; i++)
+            memcpy(image + i * each, examples[i]->values, each * sizeof *image);
+        put_label(b, examples, count);
+        return;
+    }
+    batch_extra(b, "series", count * each);
+    batch_extra(b, "observed", count * each);
+    batch_extra(b, "target", count * after);
+    batch_extra(b, "target.observed", count * after);
+    for (size_t i = 0; i < count; i++) {
+        put_observed(b, "series", "observed", i, examples[i]->values, each);
+        put_observed(b, "target", "target.observed", i, examples[i]->target, after);
+    }
+}
+
 void batch_of(struct batch *b, const struct batch_rules *rules, const struct example *const *examples, size_t count)
 {
     int64_t longest = 1;
+
+    if (rules->kind != BATCH_TOKENS) {
+        batch_of_whole(b, rules, examples, count);
+        return;
+    }
 
     for (size_t i = 0; i < count; i++)
         if ((int64_t)examples[i]->count > longest)
@@ -150,8 +236,10 @@ static void sampler_shuffle(struct sampler *s)
 {
     struct stream stream;
 
+    const size_t sides = s->rules.pairs ? 2 : 1;
+
     for (size_t i = 0; i < s->count; i++)
-        s->order[i] = (uint32_t)i;
+        s->order[i] = (uint32_t)(i * sides);
     stream_start(&stream, s->seed, "rondo/order", s->lap++);
     stream_shuffle(&stream, s->order, s->count);
     s->at = s->inside = 0;
@@ -183,6 +271,8 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
         sampler_free(s);
         return error_set(err, ERROR_MISSING, NULL, "every example of the assigned shards is empty");
     }
+    if (rules->pairs) /* no side of a pair is empty (preference.h) */
+        s->count /= 2;
     sampler_shuffle(s);
     return true;
 }
@@ -194,11 +284,17 @@ void sampler_free(struct sampler *s)
     *s = (struct sampler){ 0 };
 }
 
-static const struct example *sampler_peek(struct sampler *s)
+/* The next example; of pairs its rejected side stands behind it. */
+static const struct example *const *sampler_peek_side(struct sampler *s)
 {
     if (s->at == s->count)
         sampler_shuffle(s);
-    return s->examples[s->order[s->at]];
+    return &s->examples[s->order[s->at]];
+}
+
+static const struct example *sampler_peek(struct sampler *s)
+{
+    return *sampler_peek_side(s);
 }
 
 static void next_stream(struct sampler *s, struct batch *b)
@@ -241,6 +337,42 @@ static void next_conversations(struct sampler *s, struct batch *b)
         batch_of(b, &s->rules, taken, count);
 }
 
+static void next_whole(struct sampler *s, struct batch *b)
+{
+    enum { MOST = 4096 };
+    const struct example *taken[MOST];
+    int64_t rows = s->rules.batch_tokens / s->rules.context;
+    size_t count = rows < 1 ? 1 : rows > MOST ? MOST : (size_t)rows;
+
+    for (size_t i = 0; i < count; i++) {
+        taken[i] = sampler_peek(s);
+        s->at++;
+    }
+    batch_of(b, &s->rules, taken, count);
+}
+
+static void next_pairs(struct sampler *s, struct batch *b)
+{
+    enum { MOST = 2048 };
+    const struct example *taken[2 * MOST], *rejected[MOST];
+    size_t count = 0;
+    int64_t longest = 0;
+
+    while (count < MOST) {
+        const struct example *const *e = sampler_peek_side(s);
+        int64_t longer = (int64_t)(e[0]->count > e[1]->count ? e[0]->count : e[1]->count);
+
+        longest = longer > longest ? longer : longest;
+        if (count > 0 && 2 * (int64_t)(count + 1) * bucket(longest) > s->rules.batch_tokens)
+            break;
+        taken[count] = e[0];
+        rejected[count++] = e[1];
+        s->at++;
+    }
+    memcpy(taken + count, rejected, count * sizeof *taken);
+    batch_of(b, &s->rules, taken, 2 * count);
+}
+
 /* Each example goes behind the one before where the row has room for it, else into the next row. */
 static void next_packed(struct sampler *s, struct batch *b)
 {
@@ -269,7 +401,11 @@ static void next_packed(struct sampler *s, struct batch *b)
 
 void sampler_next(struct sampler *s, struct batch *b)
 {
-    if (s->rules.stream)
+    if (s->rules.kind != BATCH_TOKENS)
+        next_whole(s, b);
+    else if (s->rules.pairs)
+        next_pairs(s, b);
+    else if (s->rules.stream)
         next_stream(s, b);
     else if (s->rules.packed)
         next_packed(s, b);

@@ -11,6 +11,13 @@
  * it where it fits whole, else in the next row. Segments count from 1 in a row, positions start anew in each, attention stays inside, and
  * the first token of each has no predecessor. Only objectives that weigh token by token may be packed (packs.h).
  *
+ * *Pairs* of conversations or texts stand on consecutive examples, chosen and rejected: of P pairs the first P rows are chosen, the others
+ * rejected, all padded alike; `chosen.X` and `rejected.X` are the halves of X, [pair time].
+ *
+ * *Images* and *series* are a row each, batch_tokens / context rows a step. Their fields are extra: `image` [row channel height width] and
+ * `label` (whole numbers) [row]; `series`, `observed` [row time] and `target`, `target.observed` [row horizon]: 0 and 0 where nothing was
+ * observed. The fields of tokens are then zeros.
+ *
  * Arrays are [row time], row-major. Index t of a field is about token t.
  *     ids, position, segment (from 1, padding 0), real (1 or 0), mask (weight of the token as a target, 0 at t = 0),
  *     scored (1 where a real token has a predecessor), bytes (length of the token's text)
@@ -27,6 +34,9 @@
 #include "runtime/crypto/hash.h"
 
 enum { BATCH_BUCKET = 32 };
+
+/* What a row of the batch is. */
+enum batch_kind { BATCH_TOKENS, BATCH_IMAGES, BATCH_SERIES };
 
 /* A further field, of rollouts: [batch time], [batch], or what `prepare` returned. */
 struct batch_extra {
@@ -50,6 +60,9 @@ void batch_free(struct batch *b);
 /* Room for a further field of `count` values, zeros; an old one of that name is overwritten. Borrowed. */
 float *batch_extra(struct batch *b, const char *name, uint64_t count);
 
+/* The field that a graph's input is: "b.mask" -> "mask"; a series' own `observed` and that of its target have one name in graphs. */
+const char *batch_input(const char *name);
+
 /* The fields by name ("ids", ...), for graphs and for the batch root; NULL for another name. */
 const void *batch_field(const struct batch *b, const char *name);
 
@@ -61,13 +74,15 @@ struct batch_rules {
     int64_t batch_tokens, context;
     bool stream; /* text rather than conversations */
     bool packed; /* conversations share rows; no example is longer than `context` */
+    enum batch_kind kind;
+    bool pairs; /* examples 2i and 2i + 1 are the sides of a pair */
 };
 
 struct sampler {
     struct batch_rules rules;
     const struct example **examples; /* owned list of borrowed examples */
     uint32_t *order;                 /* owned */
-    size_t count, at, inside;        /* next example, and the next token of it in a stream */
+    size_t count, at, inside;        /* next example (of pairs: pair), and the next token of it in a stream */
     uint64_t lap;
     struct hash seed;
 };
@@ -80,7 +95,7 @@ void sampler_free(struct sampler *s);
 /* The next step's batch into `b` (reused); NULL: it is passed over. */
 void sampler_next(struct sampler *s, struct batch *b);
 
-/* Examples [first, first + count) as one batch in that order, for evaluation. */
+/* `count` examples as one batch in that order, for evaluation. */
 void batch_of(struct batch *b, const struct batch_rules *rules, const struct example *const *examples, size_t count);
 
 #endif

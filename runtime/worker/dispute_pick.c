@@ -55,7 +55,7 @@ static const void *known_bytes(const struct dispute_step *d, uint32_t node, stru
 {
     const struct graph_node *n = &d->g->nodes[node];
     const struct running *r = &d->running;
-    const char *name = graph_text(d->g, n->name), *field = strncmp(name, "b.", 2) == 0 ? name + 2 : name;
+    const char *name = graph_text(d->g, n->name), *field = batch_input(name);
     const void *bytes = strcmp(name, "lr") == 0           ? &r->training.lr
                         : strcmp(name, "b.progress") == 0 ? &r->training.progress
                                                           : batch_field(&r->batch, field);

@@ -13,6 +13,7 @@
 #include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
+#include "runtime/worker/measuring.h"
 #include "runtime/worker/rollouts.h"
 #include "runtime/worker/values.h"
 
@@ -312,8 +313,8 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
     size_t index;
     bool ok = values != NULL;
 
-    if (s->rollout.samples) {
-        result = ok ? measure(s, job, values, to, err) : NULL;
+    if (s->rollout.samples || s->rules.pairs || s->rules.kind != BATCH_TOKENS) {
+        result = !ok ? NULL : s->rollout.samples ? measure(s, job, values, to, err) : measuring_run(s, job, values, to, err);
         free(values);
         return result;
     }

@@ -14,7 +14,7 @@
  *                                                  { operator, entry, tile }: where two openings of one leaf part; operator null: nowhere
  *     fold     { request, payloads }               runtime/round/fold.h
  *     evaluate { outer, adapter, shards: [CID], rows }   { loss, tool_call_accuracy, calls, exact, rows, dropped: rows that give no example };
- *                                                  values as runtime/worker/values.h
+ *                                                  of pairs measuring.h, of rollouts { reward, ... }; values as runtime/worker/values.h
  *     adapter  { outer, folder }                   writes the trained tensors for PEFT
  *     sample   runtime/worker/sampling.h           text that goes on from a prompt
  *     choose   runtime/worker/sampling.h           how likely each of some texts is

@@ -92,3 +92,39 @@ bool reference_logprobs(struct session *s, const struct batch *b, float *logprob
         return false;
     return training_logprobs(s->reference->other ? s->reference->other : s, s->reference->values, b, logprobs, best, err);
 }
+
+static bool reads_reference(const struct session_step *step)
+{
+    json_t *list = json_object_get(step->objective.meta, "fields"), *name;
+    size_t index;
+
+    json_array_foreach(list, index, name)
+    {
+        const char *text = json_string_value(name);
+
+        if (text && (strcmp(text, "b.chosen.ref_logprobs") == 0 || strcmp(text, "b.rejected.ref_logprobs") == 0))
+            return true;
+    }
+    return false;
+}
+
+bool reference_add(struct session *s, struct batch *b, enum session_use use, double clip, struct error *err)
+{
+    const struct session_step *step = s->rules.pairs ? session_step(s, b->rows, b->time, use, clip, err) : NULL;
+    size_t count = (size_t)(b->rows * b->time);
+    float *out, *best;
+    bool ok;
+
+    if (!step)
+        return !s->rules.pairs;
+    if (!reads_reference(step))
+        return true;
+    out = batch_extra(b, "ref_logprobs", count);
+    best = malloc(count * sizeof *best);
+    ok = best && reference_logprobs(s, b, out, best, err);
+    for (size_t i = 0; i < count; i++)
+        if (b->mask[i] == 0)
+            out[i] = 0;
+    free(best);
+    return ok || error_at(err, "ref_logprobs");
+}

@@ -18,6 +18,10 @@
  * vocabulary). */
 bool reference_logprobs(struct session *s, const struct batch *b, float *logprobs, float *best, struct error *err);
 
+/* Puts `ref_logprobs` into a batch of pairs where the objective reads it, 0 where nothing is trained; other batches stay as they are. `use` and `clip`
+ * name the step that will read it. Errors: as above, those of session_step. */
+bool reference_add(struct session *s, struct batch *b, enum session_use use, double clip, struct error *err);
+
 void reference_free(struct session_reference *r);
 
 #endif

@@ -8,6 +8,7 @@
 #include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/inner.h"
+#include "runtime/worker/reference.h"
 
 void running_free(struct running *r)
 {
@@ -113,9 +114,11 @@ bool running_new(struct running *r, struct session *s, const json_t *context, co
 /* A batch of rollouts serves several steps. */
 bool running_batch(struct running *r, int64_t step, struct error *err)
 {
-    if (!r->s->rollout.samples)
+    if (!r->s->rollout.samples) {
         sampler_next(&r->sampler, &r->batch);
-    else if (step % r->s->rollout.updates == 0)
+        return reference_add(r->s, &r->batch, SESSION_TRAIN, plan_number(r->plan, "clip", 0), err);
+    }
+    if (step % r->s->rollout.updates == 0)
         return rollouts_next(&r->rollouts, r->values, &r->batch, err);
     return true;
 }

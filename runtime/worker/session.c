@@ -14,6 +14,7 @@
 #include "runtime/worker/bound.h"
 #include "runtime/worker/packs.h"
 #include "runtime/worker/reference.h"
+#include "runtime/worker/rows_fit.h"
 #include "runtime/worker/step.h"
 
 #define SHARD_LIMIT (UINT64_C(1) << 30)
@@ -68,19 +69,32 @@ static bool read_scripts(struct session *s, struct error *err)
     return true;
 }
 
+/* What a row of a batch is, by the data that the objective reads. */
+static void read_rules(struct session *s, const char *data)
+{
+    s->rules = (struct batch_rules){ .batch_tokens = json_integer_value(json_object_get(s->spec, "batch_tokens")),
+                                     .context = json_integer_value(json_object_get(s->spec, "context")),
+                                     .packed = json_object_get(s->spec, "packing") != NULL,
+                                     .pairs = data && strcmp(data, "pairs") == 0,
+                                     .kind = data && strcmp(data, "images") == 0   ? BATCH_IMAGES
+                                             : data && strcmp(data, "series") == 0 ? BATCH_SERIES
+                                                                                   : BATCH_TOKENS };
+}
+
 static double rollout_number(const json_t *rollout, const char *name, double otherwise)
 {
     return json_decimal(json_object_get(rollout, name), otherwise);
 }
 
-/* An objective on rollouts and a reward belong together. */
-static bool read_rollout(struct session *s, struct error *err)
+/* The data of the objective. One on rollouts and a reward belong together. */
+static bool read_data(struct session *s, struct error *err)
 {
     json_t *meta = script_describe(&s->scripts[SESSION_OBJECTIVE].bundle, &s->limits, err);
     const json_t *rollout = json_object_get(meta, "rollout");
     const char *data = json_string_value(json_object_get(meta, "data"));
     bool wanted = data && strcmp(data, "rollouts") == 0, given = s->scripts[SESSION_REWARD].files != NULL, ok = meta != NULL;
 
+    read_rules(s, data);
     if (ok && wanted && !given)
         ok = error_set(err, ERROR_MISSING, "reward = { script = \"exact_match\" }", "an objective on rollouts needs a reward");
     else if (ok && given && !wanted)
@@ -129,15 +143,30 @@ static bool read_text(struct session *s, struct error *err)
             s->token_bytes[id] = (float)text.size;
     }
     buffer_free(&text);
-    s->rules = (struct batch_rules){ .token_bytes = s->token_bytes,
-                                     .batch_tokens = json_integer_value(json_object_get(s->spec, "batch_tokens")),
-                                     .context = json_integer_value(json_object_get(s->spec, "context")),
-                                     .packed = json_object_get(s->spec, "packing") != NULL };
+    s->rules.token_bytes = s->token_bytes;
+    return true;
+}
+
+static bool read_patterns(struct session_adapter *out, const json_t *adapter, struct error *err)
+{
+    const char *name;
+    json_t *pattern;
+
+    if (!adapter_patterns(&out->kind, json_object_get(adapter, "rank_pattern"), json_object_get(adapter, "alpha_pattern"), false,
+                          err))
+        return error_at(err, "adapter");
+    out->patterns = out->kind.patterns ? json_array() : NULL;
+    json_object_foreach(out->kind.patterns, name, pattern)
+    {
+        const struct adapter_kind one = adapter_kind_of(&out->kind, name, strlen(name));
+
+        json_array_append_new(out->patterns, json_pack("[s, i, f]", name, (int)one.rank, adapter_scale(&one)));
+    }
     return true;
 }
 
 /* The spec was checked (run_spec.h); alpha may be any number in the job of a model that is looked at outside of a run. */
-static void read_adapter(struct session *s)
+static bool read_adapter(struct session *s, struct error *err)
 {
     json_t *adapter = json_object_get(s->spec, "adapter"), *targets = json_object_get(adapter, "targets"), *target;
     const char *kind = document_text(adapter, "kind"), *scaling = document_text(adapter, "scaling");
@@ -145,17 +174,19 @@ static void read_adapter(struct session *s)
     size_t index;
 
     if (!kind || strcmp(kind, "none") == 0)
-        return;
+        return true;
     out->kind = (struct adapter_kind){ .rank = (unsigned)document_integer(adapter, "rank"),
                                        .alpha = json_number_value(json_object_get(adapter, "alpha")),
                                        .root = scaling && strcmp(scaling, "root") == 0,
                                        .dora = strcmp(kind, "dora") == 0 };
     out->start = document_text(s->job, "adapter");
+    out->plus = json_decimal(json_object_get(adapter, "loraplus_lr_ratio"), 0);
     out->targets = calloc(json_array_size(targets) + 1, sizeof *out->targets);
     json_array_foreach(targets, index, target)
     {
         out->targets[out->target_count++] = json_string_value(target);
     }
+    return read_patterns(out, adapter, err);
 }
 
 static bool trace_model(struct session *s, int64_t rows, int64_t time, bool training, struct script_trace *out, struct error *err)
@@ -169,20 +200,32 @@ static bool trace_model(struct session *s, int64_t rows, int64_t time, bool trai
         .rank = adapter->kind.rank,
         .scale = adapter->kind.rank ? adapter_scale(&adapter->kind) : 0,
         .dora = adapter->kind.dora,
+        .patterns = adapter->patterns,
         .targets = adapter->targets,
         .target_count = adapter->target_count,
         .train_all = adapter->kind.rank == 0,
         .training = training,
     };
+    json_t *side = json_object_get(model_config(s->model), "image_size");
+    bool ok;
 
-    return script_trace_model(&s->scripts[SESSION_MODEL].bundle, &request, &s->limits, out, err);
+    if (s->rules.kind == BATCH_IMAGES) {
+        if (!json_is_integer(side))
+            return error_set(err, ERROR_UNSUPPORTED, "images of one size, as high as wide",
+                             "config.json has no whole image_size");
+        request.time = 0;
+        request.sizes = json_pack("{s:O, s:O}", "height", side, "width", side);
+    }
+    ok = script_trace_model(&s->scripts[SESSION_MODEL].bundle, &request, &s->limits, out, err);
+    json_decref(request.sizes);
+    return ok;
 }
 
 static bool read_layout(struct session *s, struct error *err)
 {
     struct script_trace trace;
 
-    if (!trace_model(s, 1, BATCH_BUCKET, true, &trace, err))
+    if (!trace_model(s, 1, s->rules.kind == BATCH_SERIES ? s->rules.context : BATCH_BUCKET, true, &trace, err))
         return error_at(err, "model");
 
     bool ok = (model_match(s->model, json_object_get(trace.meta, "params"), err) ||
@@ -221,9 +264,9 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));
     s->limits.nursery = script_nursery_new();
-    read_adapter(s);
     s->model = model_open(json_string_value(json_object_get(job, "model")), err);
-    if (s->model && read_text(s, err) && read_scripts(s, err) && read_rollout(s, err) && read_layout(s, err))
+    if (s->model && read_adapter(s, err) && read_scripts(s, err) && read_data(s, err) &&
+        (s->rules.kind != BATCH_TOKENS || read_text(s, err)) && read_layout(s, err))
         return s;
     session_free(s);
     return NULL;
@@ -281,6 +324,8 @@ void session_free(struct session *s)
     for (size_t i = 0; i < sizeof s->aggregators / sizeof *s->aggregators; i++)
         script_free(&s->aggregators[i]);
     free(s->adapter.targets);
+    json_decref(s->adapter.patterns);
+    adapter_kind_free(&s->adapter.kind);
     free(s->token_bytes);
     json_decref(s->variables);
     template_free(s->template);
@@ -319,14 +364,14 @@ static bool read_shard(struct session *s, struct session_shard *shard, struct er
         if (i == 0 && !row)
             return false;
         if (i == 0)
-            shard->stream = !json_object_get(row, "messages");
+            shard->stream = row_kind(row) == ROW_TEXT;
         json_decref(row);
         /* a stream is cut into rows of the context later: its documents may be longer */
         format.context = shard->stream ? SIZE_MAX : (size_t)s->rules.context;
         if (!conversation_examples(&format, &shard->rows, i, &shard->examples, &shard->counts, err))
             return false;
     }
-    return true;
+    return rows_fit(s, shard, err);
 }
 
 const struct session_shard *session_shard(struct session *s, struct hash id, enum session_use use, struct error *err)
@@ -442,8 +487,9 @@ static bool make_step(struct session *s, struct session_step *step, struct error
 {
     struct step_parts parts = { .model = &step->model,
                                 .objective = &step->objective,
-                                .optimiser = &s->inner,
+                                .optimiser = step->use == SESSION_MEASURE ? NULL : &s->inner,
                                 .layout = &s->layout,
+                                .lora_plus = s->adapter.plus,
                                 .clip = step->clip,
                                 .temperature = s->rollout.samples ? s->rollout.temperature : 1 };
     json_t *axes;
@@ -463,11 +509,15 @@ static bool make_step(struct session *s, struct session_step *step, struct error
 
         struct script_objective_request request = {
             .batch = step->rows,
+            .pair = step->rows / 2,
             .time = step->time,
             .vocab = json_integer_value(json_object_get(axes, "vocab")),
             .embed = json_integer_value(json_object_get(axes, "embed")),
             .prompt = s->rollout.samples ? step->rows / s->rollout.samples : 0,
             .sample = s->rollout.samples,
+            .classes = json_integer_value(json_object_get(axes, "class")),
+            .horizon = json_integer_value(json_object_get(axes, "horizon")),
+            .quantile = json_integer_value(json_object_get(axes, "quantile")),
         };
 
         if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &step->objective, err))

@@ -59,14 +59,17 @@ struct session_rollout {
 
 /* What of the model is trained: rank 0: every weight; else the adapter's parts. */
 struct session_adapter {
-    struct adapter_kind kind;
-    const char **targets; /* owned list of borrowed ends of names; of no target: all-linear */
+    struct adapter_kind kind; /* its patterns: owned */
+    json_t *patterns;         /* owned: the same for scripts (host.h), or NULL */
+    const char **targets;     /* owned list of borrowed ends of names; of no target: all-linear */
     size_t target_count;
+    double plus;       /* rate of B over that of A; 0: the same */
     const char *start; /* PEFT folder that the run goes on from, or NULL; borrowed */
 };
 
-/* What a shape's graph is for: an inner step, log-probabilities of given text, logits of tokens that go on with kept sequences. */
-enum session_use { SESSION_TRAIN, SESSION_EVALUATE, SESSION_CONTINUE };
+/* What a shape's graph is for: an inner step, log-probabilities of given text, logits of tokens that go on with kept sequences, the
+ * objective's loss and metrics without a step. */
+enum session_use { SESSION_TRAIN, SESSION_EVALUATE, SESSION_CONTINUE, SESSION_MEASURE };
 
 /* A frozen parameter as its file holds it. */
 struct session_stored {
@@ -109,7 +112,7 @@ struct session {
     json_t *variables;
     struct date date; /* of strftime_now */
     float *token_bytes;
-    struct batch_rules rules; /* `stream` is the shard's */
+    struct batch_rules rules; /* `stream` is the shard's; `pairs` says that the objective reads them */
 
     struct session_script scripts[SESSION_ROLES]; /* a reward only where the spec has one */
     struct session_rollout rollout;               /* samples 0: a run on given text */

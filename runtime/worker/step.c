@@ -16,6 +16,11 @@ struct build {
     uint32_t *model; /* node of g for each node of the model's graph */
     uint32_t *objective;
     uint32_t loss;
+    struct {
+        char name[GRAPH_NAME];
+        uint32_t node;
+    } wholes[4]; /* fields of both sides of pairs */
+    size_t whole_count;
     struct error *err;
 };
 
@@ -112,11 +117,66 @@ static bool add_whole_field(struct build *b, const char *field, uint32_t result,
     return strcmp(field, series ? "b.forecast" : "b.logits") == 0 && rename_axis(b, result, "row", "batch", node);
 }
 
+/* Of pairs the first half of the rows is chosen, the second rejected: x [batch ...] to [pair ...] of one side. */
+static bool take_side(struct build *b, uint32_t x, bool rejected, uint32_t *y)
+{
+    const struct graph_word halves[3] = { { "batch", 0 }, { "side", 2 }, { "pair", 0 } }, side = { "side", 0 };
+    const int64_t which = rejected;
+    uint32_t split;
+
+    return graph_add(
+               b->g,
+               &(struct graph_request){ .op = OPERATOR_SPLIT, .inputs = &x, .input_count = 1, .axes = halves, .axes_count = 3 },
+               &split, b->err) &&
+           graph_add(b->g,
+                     &(struct graph_request){ .op = OPERATOR_AT,
+                                              .inputs = &split,
+                                              .input_count = 1,
+                                              .axes = &side,
+                                              .axes_count = 1,
+                                              .integers = &which,
+                                              .integers_count = 1 },
+                     y, b->err);
+}
+
+/* "b.chosen.mask" -> "b.mask", and which side; false for a field of the whole batch. */
+static bool side_field(const char *field, char whole[GRAPH_NAME], bool *rejected)
+{
+    *rejected = strncmp(field, "b.rejected.", 11) == 0;
+    if (!*rejected && strncmp(field, "b.chosen.", 9) != 0)
+        return false;
+    snprintf(whole, GRAPH_NAME, "b.%s", field + (*rejected ? 11 : 9));
+    return true;
+}
+
+static bool add_field(struct build *b, const char *field, uint32_t logits, uint32_t ids, uint32_t *node);
+
+/* Both sides are taken from one node, so that its gradient is worked out once. */
+static bool whole_field(struct build *b, const char *field, uint32_t logits, uint32_t ids, uint32_t *node)
+{
+    for (size_t i = 0; i < b->whole_count; i++)
+        if (strcmp(b->wholes[i].name, field) == 0) {
+            *node = b->wholes[i].node;
+            return true;
+        }
+    if (!add_field(b, field, logits, ids, node))
+        return false;
+    if (b->whole_count < sizeof b->wholes / sizeof *b->wholes) {
+        snprintf(b->wholes[b->whole_count].name, sizeof b->wholes->name, "%s", field);
+        b->wholes[b->whole_count++].node = *node;
+    }
+    return true;
+}
+
 /* A field of the objective that is worked out from the model; false with code none when it is an input instead. */
 static bool add_field(struct build *b, const char *field, uint32_t logits, uint32_t ids, uint32_t *node)
 {
+    char whole[GRAPH_NAME];
+    bool rejected;
     uint32_t moved;
 
+    if (side_field(field, whole, &rejected))
+        return whole_field(b, whole, logits, ids, &moved) && take_side(b, moved, rejected, node);
     if (ids == GRAPH_NONE)
         return add_whole_field(b, field, logits, node);
     if (strcmp(field, "b.logprobs") == 0)
@@ -144,9 +204,13 @@ static bool is_data(const struct script_trace *objective, const char *field)
     static const char *const of_images[] = { "b.label", "b.progress", NULL }, *const of_series[] = { "b.target", "b.observed",
                                                                                                      "b.progress", NULL };
     const char *const *whole = reads(objective, "images") ? of_images : reads(objective, "series") ? of_series : NULL;
+    char of_side[GRAPH_NAME];
     json_t *output;
     size_t index;
+    bool rejected;
 
+    if (side_field(field, of_side, &rejected))
+        field = of_side;
     for (; whole && *whole; whole++)
         if (strcmp(*whole, field) == 0)
             return true;
@@ -387,10 +451,28 @@ static json_t *find_entry(json_t *list, const char *name)
     return NULL;
 }
 
+/* LoRA+ (arXiv 2402.12354): B learns faster than A, whatever the optimiser. */
+static bool plus_rate(struct build *b, uint32_t lr, uint32_t *plus)
+{
+    uint32_t ratio;
+
+    *plus = lr;
+    return b->parts->lora_plus == 0 || b->parts->lora_plus == 1 ||
+           (graph_constant(b->g, TENSOR_F32, b->parts->lora_plus, &ratio, b->err) &&
+            graph_binary(b->g, OPERATOR_MUL, lr, ratio, plus, b->err));
+}
+
+static bool is_lora_b(const struct layout_parameter *parameter)
+{
+    const char *role = json_string_value(json_object_get(parameter->meta, "role"));
+
+    return role && strcmp(role, "lora_b") == 0;
+}
+
 static bool add_training(struct build *b)
 {
     const struct layout *l = b->parts->layout;
-    uint32_t *parameters = calloc(l->count, sizeof *parameters), *gradients = calloc(l->count, sizeof *gradients), lr;
+    uint32_t *parameters = calloc(l->count, sizeof *parameters), *gradients = calloc(l->count, sizeof *gradients), lr, plus;
     json_t *entries = json_object_get(b->parts->optimiser->meta, "params");
     bool ok = true;
 
@@ -400,12 +482,12 @@ static bool add_training(struct build *b)
              error_set(b->err, ERROR_MISSING, NULL, "the model's graph does not read %s", l->parameters[i].name);
     }
     ok = ok && graph_backward(b->g, b->loss, parameters, l->count, gradients, b->err) && add_clip(b, gradients) &&
-         graph_input(b->g, "lr", TENSOR_F32, "", &lr, b->err);
+         graph_input(b->g, "lr", TENSOR_F32, "", &lr, b->err) && plus_rate(b, lr, &plus);
     for (size_t i = 0; ok && i < l->count; i++) {
         json_t *entry = find_entry(entries, l->parameters[i].name);
 
         ok = (entry || error_set(b->err, ERROR_MISSING, NULL, "the optimiser has no step for %s", l->parameters[i].name)) &&
-             add_update(b, entry, l->parameters[i].name, parameters[i], gradients[i], lr);
+             add_update(b, entry, l->parameters[i].name, parameters[i], gradients[i], is_lora_b(&l->parameters[i]) ? plus : lr);
     }
     free(parameters);
     free(gradients);

@@ -24,6 +24,7 @@ struct step_parts {
     const struct script_trace *model, *objective;
     const struct script_trace *optimiser; /* NULL: forward pass and loss only */
     const struct layout *layout;
+    double lora_plus;   /* rate of an adapter's B over that of every other parameter; 0 is 1 */
     double clip;        /* greatest norm of the whole gradient; 0: not clipped */
     double temperature; /* log-probabilities and entropies are of logits / temperature; 0 is 1 */
 };

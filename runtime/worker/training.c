@@ -34,7 +34,7 @@ void training_free(struct training *t)
 bool training_input(struct session *s, const struct session_step *step, uint32_t i, const float *values, const void **data,
                     const char **field, struct error *err)
 {
-    static const char *const model_fields[] = { "ids", "position", "segment", "real" };
+    static const char *const model_fields[] = { "ids", "position", "segment", "real", "image", "series", "observed" };
     const struct graph *g = step->graph;
     const char *name = graph_text(g, g->nodes[g->bound[i]].name);
     long place = layout_find(&s->layout, name);
@@ -43,12 +43,13 @@ bool training_input(struct session *s, const struct session_step *step, uint32_t
 
     *data = NULL;
     *field = NULL;
-    for (size_t k = 0; k < 4; k++)
+    for (size_t k = 0; k < sizeof model_fields / sizeof *model_fields; k++)
         if (strcmp(name, model_fields[k]) == 0)
             *field = model_fields[k];
     if (strncmp(name, "b.", 2) == 0)
-        *field = name + 2;
-    extra = *field && s->rollout.samples > 0; /* rollouts: fill_fields compares sizes, which are not all [batch time] */
+        *field = batch_input(name);
+    extra = *field && (s->rollout.samples > 0 || s->rules.pairs ||
+                       s->rules.kind != BATCH_TOKENS); /* fill_fields compares sizes, which are not all [batch time] */
     if (place >= 0) {
         *data = values + s->layout.parameters[place].offset;
         count = s->layout.parameters[place].values;

@@ -19,6 +19,11 @@ static const char TEMPLATE[] =
 
 static void check(const struct example *e)
 {
+    if (e->values) {
+        if (!e->count || !e->target_count || e->ids || e->weights)
+            __builtin_trap();
+        return;
+    }
     if (e->trained_start > e->trained_end || e->trained_end > e->size)
         __builtin_trap();
     for (size_t i = 0; i < e->count; i++)
@@ -46,8 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (rows_of(&rows, "fuzz.jsonl", (const char *)bytes, size, NULL))
         for (size_t i = 0; i < rows.count; i++)
             conversation_examples(&format, &rows, i, &list, &counts, NULL);
-    for (size_t i = 0; i < list.count; i++)
+    for (size_t i = 0; i < list.count; i++) {
         check(&list.items[i]);
+        if (list.items[i].side == EXAMPLE_CHOSEN && (i + 1 == list.count || list.items[i + 1].side != EXAMPLE_REJECTED))
+            __builtin_trap();
+    }
     examples_free(&list);
     rows_free(&rows);
     return 0;
