@@ -9,27 +9,32 @@ void *step_take(struct work *w, size_t bytes)
     return at;
 }
 
+enum stored_type step_stored_type(const struct work *w, unsigned k)
+{
+    switch (w->stored[w->places[graph_inputs(w->g, w->n)[k]].base]) {
+    case TENSOR_F16:
+        return STORED_F16;
+    case TENSOR_BF16:
+        return STORED_BF16;
+    case TENSOR_Q8_0:
+        return STORED_Q8_0;
+    case TENSOR_Q4_0:
+        return STORED_Q4_0;
+    case TENSOR_Q4_1:
+        return STORED_Q4_1;
+    case TENSOR_NF4:
+        return STORED_NF4;
+    case TENSOR_NF4_DQ:
+        return STORED_NF4_DQ;
+    default:
+        return STORED_TYPES;
+    }
+}
+
 stored_read *step_stored(const struct work *w, unsigned k)
 {
-    const uint32_t base = w->places[graph_inputs(w->g, w->n)[k]].base;
-    switch (w->stored[base]) {
-    case TENSOR_F16:
-        return stored_reader(STORED_F16);
-    case TENSOR_BF16:
-        return stored_reader(STORED_BF16);
-    case TENSOR_Q8_0:
-        return stored_reader(STORED_Q8_0);
-    case TENSOR_Q4_0:
-        return stored_reader(STORED_Q4_0);
-    case TENSOR_Q4_1:
-        return stored_reader(STORED_Q4_1);
-    case TENSOR_NF4:
-        return stored_reader(STORED_NF4);
-    case TENSOR_NF4_DQ:
-        return stored_reader(STORED_NF4_DQ);
-    default:
-        return NULL;
-    }
+    const enum stored_type type = step_stored_type(w, k);
+    return type == STORED_TYPES ? NULL : stored_reader(type);
 }
 
 static bool in_order(const struct graph_node *n, const struct place *p, const struct graph_axis *axes, unsigned rank)

@@ -46,6 +46,8 @@ step_function *step_of(enum operator_code op);
 
 /* The reader of operand k's data when that is stored as another type; NULL when it lies as the node says. */
 stored_read *step_stored(const struct work *w, unsigned k);
+/* The type, STORED_TYPES when it lies as the node says. */
+enum stored_type step_stored_type(const struct work *w, unsigned k);
 
 void *step_take(struct work *w, size_t bytes);
 

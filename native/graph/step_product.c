@@ -20,6 +20,7 @@ struct stretch {
 struct side {
     const float *data;
     stored_read *read; /* of data that is stored otherwise: from value `first` on */
+    enum stored_type type;
     const void *stored;
     size_t first;
     struct graph_axis axes[GRAPH_AXES];
@@ -65,6 +66,7 @@ static struct side side_of(const struct work *w, unsigned k)
     memcpy(s.axes, n->axis, sizeof s.axes);
     memcpy(s.stride, p->stride, sizeof s.stride);
     s.read = step_stored(w, k);
+    s.type = step_stored_type(w, k);
     s.first = (size_t)p->offset;
     if (!w->measure && s.read)
         s.stored = w->data[p->base];
@@ -227,6 +229,7 @@ static void product_of(struct work *w, bool further, float *result, struct produ
                              .a = a.data,
                              .b = b.data,
                              .b_read = b.read,
+                             .b_type = b.type,
                              .b_stored = b.stored,
                              .b_first = b.first,
                              .onto = onto,

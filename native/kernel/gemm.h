@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "native/kernel/pool.h"
+#include "native/kernel/stored.h"
 
 #define GEMM_CHUNK 256
 #define GEMM_CHAIN 16 /* most products of one chain */
@@ -35,7 +36,8 @@ struct gemm {
     ptrdiff_t c_row, c_batch[2];
     /* B in storage of another type: b_read gives `count` values of b_stored from value `first` on; element (0, 0) is value b_first. `b` is
      * not read then. NULL: B is floats. */
-    void (*b_read)(const void *stored, size_t first, size_t count, float *out);
+    stored_read *b_read;
+    enum stored_type b_type;
     const void *b_stored;
     size_t b_first;
 };

@@ -175,33 +175,59 @@ static bool is_thin(const struct gemm_rectangle *at)
     return at->rows <= GEMM_ROWS;
 }
 
+/* How the strip at value `offset` is stored, where it can be read as it lies, with bytes and values of a block; THIN_TYPES where it cannot. */
+static enum thin_type thin_stored(const struct gemm_part *part, size_t k, size_t offset, size_t *bytes, size_t *values)
+{
+    const struct gemm *gemm = part->gemm;
+
+    *bytes = sizeof(float);
+    *values = 1;
+    if (!gemm->b_read)
+        return THIN_FLOATS;
+    *values = 32;
+    *bytes = gemm->b_type == STORED_Q4_0 ? 18 : gemm->b_type == STORED_Q4_1 ? 20 : 34;
+    if (k % 32 != 0 || gemm->b_col % 32 != 0 || (part->b_first + offset) % 32 != 0)
+        return THIN_TYPES;
+    return gemm->b_type == STORED_Q4_0   ? THIN_Q4_0
+           : gemm->b_type == STORED_Q4_1 ? THIN_Q4_1
+           : gemm->b_type == STORED_Q8_0 ? THIN_Q8_0
+                                         : THIN_TYPES;
+}
+
 /* Chunk of `k` rows from `chunk` on, of the strip at `first`. */
 static void thin_chunk(const struct gemm_part *part, size_t rows, size_t chunk, size_t k, size_t first, float *pack,
                        const struct gemm_end *end)
 {
     const struct gemm *gemm = part->gemm;
-    const float *a = part->a + (ptrdiff_t)chunk * gemm->a_col, *b, *ahead = NULL;
-    const ptrdiff_t offset = (ptrdiff_t)chunk + (ptrdiff_t)first * gemm->b_col;
-    ptrdiff_t b_col = GEMM_CHUNK;
+    const size_t apart = (size_t)gemm->b_col, offset = chunk + first * apart;
+    struct thin t = { .k = k,
+                      .a = part->a + (ptrdiff_t)chunk * gemm->a_col,
+                      .a_row = gemm->a_row,
+                      .a_col = gemm->a_col,
+                      .b = (const uint8_t *)pack,
+                      .step = GEMM_CHUNK * sizeof *pack };
+    size_t bytes, values;
+    enum thin_type type = thin_stored(part, k, offset, &bytes, &values);
 
-    if (gemm->b_read) {
-        for (size_t j = 0; j < end->columns; j++)
-            gemm->b_read(gemm->b_stored, part->b_first + (size_t)(offset + (ptrdiff_t)j * gemm->b_col), k, pack + j * GEMM_CHUNK);
-        b = pack;
-    } else if (end->columns == VW) {
-        b = part->b + offset;
-        b_col = gemm->b_col;
-        if (b_col == (ptrdiff_t)gemm->k)
-            ahead = part->b + (ptrdiff_t)(first + VW) * b_col + (ptrdiff_t)(chunk * VW);
+    if (type != THIN_TYPES && end->columns == VW) {
+        const uint8_t *all =
+            gemm->b_read ? (const uint8_t *)gemm->b_stored + part->b_first / values * bytes : (const uint8_t *)part->b;
+
+        t.b = all + offset / values * bytes;
+        t.step = apart / values * bytes;
+        if (apart == gemm->k) /* strips follow each other */
+            t.ahead = all + ((first + VW) * apart + chunk * VW) / values * bytes;
     } else {
-        for (size_t j = 0; j < end->columns; j++)
-            memcpy(pack + j * GEMM_CHUNK, part->b + offset + (ptrdiff_t)j * gemm->b_col, k * sizeof *pack);
-        b = pack;
+        type = THIN_FLOATS;
+        for (size_t j = 0; j < VW; j++)
+            if (j >= end->columns)
+                memset(pack + j * GEMM_CHUNK, 0, k * sizeof *pack);
+            else if (gemm->b_read)
+                gemm->b_read(gemm->b_stored, part->b_first + offset + j * apart, k, pack + j * GEMM_CHUNK);
+            else
+                memcpy(pack + j * GEMM_CHUNK, part->b + offset + j * apart, k * sizeof *pack);
     }
-    if (b == pack)
-        for (size_t j = end->columns; j < VW; j++)
-            memset(pack + j * GEMM_CHUNK, 0, k * sizeof *pack);
-    gemm_thins[rows - 1](k, a, gemm->a_row, gemm->a_col, b, b_col, ahead, end);
+    gemm_thins[type][rows - 1](&t, end);
 }
 
 static void thin_run(const struct gemm_rectangle *at, float *pack)

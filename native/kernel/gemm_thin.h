@@ -4,76 +4,169 @@
  *     VW columns of B, VW steps of k at a time: loaded as they lie, turned in registers, used by all rows of A     B ──────────────> k
  *                                                                                                                  0  xxxx | xxxx
  * B is met once and nothing of it is written; while one strip of VW columns is used, the next is fetched.           1  xxxx | xxxx
+ * Blocks of 4 and 8 bits become values in registers, too.
  */
 #ifndef RONDO_KERNEL_GEMM_THIN_H
 #define RONDO_KERNEL_GEMM_THIN_H
 
 #include "native/kernel/gemm_kernel.h"
+#include "native/kernel/stored_strip.h"
 
-/* `ahead`: as many bytes of what is read next as this call reads, fetched evenly; NULL: nothing. */
-GEMM_INLINE void gemm_thin(const int rows, size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col, const float *b,
-                           ptrdiff_t b_col, const float *ahead, const struct gemm_end *end)
+/* How B is stored: floats, or blocks of 32 values along k. */
+enum thin_type { THIN_FLOATS, THIN_Q4_0, THIN_Q4_1, THIN_Q8_0, THIN_TYPES };
+
+struct thin {
+    size_t k;
+    const float *a;
+    ptrdiff_t a_row, a_col;
+    const uint8_t *b;     /* column 0 */
+    size_t step;          /* bytes from column to column */
+    const uint8_t *ahead; /* as many bytes of what is read next as this call reads; NULL: nothing */
+};
+
+/* Step `k` of the sums: B's values of all columns. */
+GEMM_INLINE void thin_add(const int rows, const struct thin *t, size_t k, vf b, vf acc[GEMM_ROWS][GEMM_WIDE])
+{
+    const float *a = t->a + (ptrdiff_t)k * t->a_col;
+
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+        acc[r][0] = vf_fma(vf_all(a[r * t->a_row]), b, acc[r][0]);
+}
+
+GEMM_INLINE void thin_fetch(const struct thin *t, size_t from, size_t bytes)
+{
+    for (size_t i = 0; t->ahead && i < bytes; i += 64)
+        __builtin_prefetch(t->ahead + from + i, 0, 2);
+}
+
+GEMM_INLINE void thin_floats(const int rows, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
+{
+    size_t i = 0;
+
+    for (; i + VW <= t->k; i += VW) {
+        vf turned[VW];
+
+        thin_fetch(t, i * VW * sizeof(float), VW * VW * sizeof(float));
+#pragma GCC unroll 16
+        for (size_t j = 0; j < VW; j++)
+            turned[j] = vf_load((const float *)(const void *)(t->b + j * t->step) + i);
+        vector_transpose(turned);
+#pragma GCC unroll 16
+        for (size_t k = 0; k < VW; k++)
+            thin_add(rows, t, i + k, turned[k], acc);
+    }
+    for (; i < t->k; i++) {
+        float lanes[VW];
+
+        for (size_t j = 0; j < VW; j++)
+            memcpy(&lanes[j], t->b + j * t->step + i * sizeof(float), sizeof(float));
+        thin_add(rows, t, i, vf_load(lanes), acc);
+    }
+}
+
+/* Q4_0 and Q4_1: the low halves of 16 bytes, then the high ones. */
+GEMM_INLINE void thin_halves(const int rows, const enum thin_type type, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
+{
+    const size_t head = type == THIN_Q4_0 ? 2 : 4, block = head + 16;
+    const uint8_t *at = t->b;
+
+    for (size_t i = 0; i < t->k; i += 32, at += block) {
+        strip_word code[4];
+        const vf scale = strip_halves(at, t->step), minimum = type == THIN_Q4_0 ? vf_zero() : strip_halves(at + 2, t->step);
+
+        thin_fetch(t, i / 32 * VW * block, VW * block);
+        strip_words(at + head, t->step, code);
+        for (unsigned w = 0; w < 8; w++) {
+            const strip_word four = code[w % 4] >> w / 4 * 4;
+
+#pragma GCC unroll 4
+            for (unsigned b = 0; b < 4; b++) {
+                const strip_integer q = (strip_integer)(four >> 8 * b & 15);
+                vf x;
+
+                if (type == THIN_Q4_0)
+                    x = vf_mul(scale, strip_floats(q - 8));
+                else
+                    x = vf_add(vf_mul(scale, strip_floats(q)), minimum);
+                thin_add(rows, t, i + 4 * w + b, x, acc);
+            }
+        }
+    }
+}
+
+GEMM_INLINE void thin_bytes(const int rows, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
+{
+    const uint8_t *at = t->b;
+
+    for (size_t i = 0; i < t->k; i += 32, at += 34) {
+        strip_word code[8];
+        const vf scale = strip_halves(at, t->step);
+
+        thin_fetch(t, i / 32 * VW * 34, VW * 34);
+        strip_words(at + 2, t->step, code);
+        strip_words(at + 18, t->step, code + 4);
+        for (unsigned w = 0; w < 8; w++)
+#pragma GCC unroll 4
+            for (unsigned b = 0; b < 4; b++) {
+                const strip_integer q = (strip_integer)(code[w] << (24 - 8 * b)) >> 24;
+
+                thin_add(rows, t, i + 4 * w + b, vf_mul(scale, strip_floats(q)), acc);
+            }
+    }
+}
+
+/* VW columns of C. */
+GEMM_INLINE void gemm_thin(const int rows, const enum thin_type type, const struct thin *t, const struct gemm_end *end)
 {
     vf acc[GEMM_ROWS][GEMM_WIDE];
-    size_t i = 0;
 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
         acc[r][0] = vf_zero();
-    for (; i + VW <= k; i += VW) {
-        vf turned[VW];
-
-        if (ahead)
-            for (size_t line = 0; line < VW * VW; line += 16)
-                __builtin_prefetch(ahead + i * VW + line, 0, 2);
-#pragma GCC unroll 16
-        for (int j = 0; j < VW; j++)
-            turned[j] = vf_load(b + (ptrdiff_t)i + j * b_col);
-        vector_transpose(turned);
-#pragma GCC unroll 16
-        for (int t = 0; t < VW; t++)
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-                acc[r][0] = vf_fma(vf_all(a[r * a_row + ((ptrdiff_t)i + t) * a_col]), turned[t], acc[r][0]);
-    }
-    for (; i < k; i++) {
-        float lanes[VW];
-
-        for (int j = 0; j < VW; j++)
-            lanes[j] = b[(ptrdiff_t)i + j * b_col];
-        for (int r = 0; r < rows; r++)
-            acc[r][0] = vf_fma(vf_all(a[r * a_row + (ptrdiff_t)i * a_col]), vf_load(lanes), acc[r][0]);
-    }
+    if (type == THIN_FLOATS)
+        thin_floats(rows, t, acc);
+    else if (type == THIN_Q8_0)
+        thin_bytes(rows, t, acc);
+    else
+        thin_halves(rows, type, t, acc);
     gemm_tile_end(rows, 1, acc, end);
 }
 
-/* One function a number of rows, so that the sums stay in registers. */
-#define GEMM_THIN(rows)                                                                                                          \
-    static __attribute__((noinline)) void gemm_thin_##rows(size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col,           \
-                                                           const float *b, ptrdiff_t b_col, const float *ahead,                  \
-                                                           const struct gemm_end *end)                                           \
+/* One function a type and number of rows, so that the sums stay in registers. */
+#define GEMM_THIN(rows, type)                                                                                                    \
+    static __attribute__((noinline)) void gemm_thin_##rows##_##type(const struct thin *t, const struct gemm_end *end)            \
     {                                                                                                                            \
-        gemm_thin(rows, k, a, a_row, a_col, b, b_col, ahead, end);                                                               \
+        gemm_thin(rows, type, t, end);                                                                                           \
     }
-GEMM_THIN(1)
-GEMM_THIN(2)
-GEMM_THIN(3)
-GEMM_THIN(4)
-GEMM_THIN(5)
-GEMM_THIN(6)
 #if GEMM_ROWS == 8
-GEMM_THIN(7)
-GEMM_THIN(8)
+#define GEMM_THIN_MORE(type) GEMM_THIN(7, type) GEMM_THIN(8, type)
+#define GEMM_THIN_NAMES(type)                                                                                                    \
+    {                                                                                                                            \
+        gemm_thin_1_##type, gemm_thin_2_##type, gemm_thin_3_##type, gemm_thin_4_##type, gemm_thin_5_##type, gemm_thin_6_##type,  \
+            gemm_thin_7_##type, gemm_thin_8_##type                                                                               \
+    }
+#else
+#define GEMM_THIN_MORE(type)
+#define GEMM_THIN_NAMES(type)                                                                                                    \
+    {                                                                                                                            \
+        gemm_thin_1_##type, gemm_thin_2_##type, gemm_thin_3_##type, gemm_thin_4_##type, gemm_thin_5_##type, gemm_thin_6_##type   \
+    }
 #endif
+#define GEMM_THINS(type)                                                                                                         \
+    GEMM_THIN(1, type)                                                                                                           \
+    GEMM_THIN(2, type)                                                                                                           \
+    GEMM_THIN(3, type) GEMM_THIN(4, type) GEMM_THIN(5, type) GEMM_THIN(6, type) GEMM_THIN_MORE(type)
+GEMM_THINS(THIN_FLOATS)
+GEMM_THINS(THIN_Q4_0)
+GEMM_THINS(THIN_Q4_1)
+GEMM_THINS(THIN_Q8_0)
 
-typedef void gemm_thin_function(size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col, const float *b, ptrdiff_t b_col,
-                                const float *ahead, const struct gemm_end *end);
-
-static gemm_thin_function *const gemm_thins[GEMM_ROWS] = {
-    gemm_thin_1, gemm_thin_2, gemm_thin_3, gemm_thin_4, gemm_thin_5, gemm_thin_6,
-#if GEMM_ROWS == 8
-    gemm_thin_7, gemm_thin_8,
-#endif
+static void (*const gemm_thins[THIN_TYPES][GEMM_ROWS])(const struct thin *t, const struct gemm_end *end) = {
+    [THIN_FLOATS] = GEMM_THIN_NAMES(THIN_FLOATS),
+    [THIN_Q4_0] = GEMM_THIN_NAMES(THIN_Q4_0),
+    [THIN_Q4_1] = GEMM_THIN_NAMES(THIN_Q4_1),
+    [THIN_Q8_0] = GEMM_THIN_NAMES(THIN_Q8_0),
 };
 
 #endif

@@ -2,7 +2,7 @@
  *
  *     VW             floats a register: 16 (AVX-512), 8 (AVX2), 4 (NEON)
  *     vf, vf_*       the register and what the hand-written kernels do with it: each the lane-wise binary32 operation, rounded once
- *     vector_transpose    VW registers of VW floats, rows to columns
+ *     vector_transpose    VW registers of VW floats, rows to columns; _quarters: four registers, within each 128 bits
  *     vector_transpose8   8 x 8 floats in memory
  *
  * Not included by the scalar class, which has no registers.
@@ -11,6 +11,7 @@
 #define RONDO_KERNEL_VECTOR_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -54,22 +55,47 @@
 #define vf_zero()       vdupq_n_f32(0.0f)
 #endif
 
-/* Square, in registers. */
 #if defined(__AVX512F__)
-VECTOR_INLINE void vector_transpose(vf r[VW])
+#define vf_unpack_low         _mm512_unpacklo_ps
+#define vf_unpack_high        _mm512_unpackhi_ps
+#define vf_shuffle(a, b, way) _mm512_shuffle_ps(a, b, way)
+#elif defined(__AVX2__)
+#define vf_unpack_low         _mm256_unpacklo_ps
+#define vf_unpack_high        _mm256_unpackhi_ps
+#define vf_shuffle(a, b, way) _mm256_shuffle_ps(a, b, way)
+#endif
+
+#if defined(__AVX2__)
+VECTOR_INLINE void vector_transpose_quarters(vf r[4])
 {
-    vf t[VW];
+    vf a = vf_unpack_low(r[0], r[1]), b = vf_unpack_high(r[0], r[1]), c = vf_unpack_low(r[2], r[3]),
+       d = vf_unpack_high(r[2], r[3]);
+
+    r[0] = vf_shuffle(a, c, 0x44);
+    r[1] = vf_shuffle(a, c, 0xee);
+    r[2] = vf_shuffle(b, d, 0x44);
+    r[3] = vf_shuffle(b, d, 0xee);
+}
+#else
+VECTOR_INLINE void vector_transpose_quarters(vf r[4])
+{
+    vf t0 = vzip1q_f32(r[0], r[2]), t1 = vzip2q_f32(r[0], r[2]), t2 = vzip1q_f32(r[1], r[3]), t3 = vzip2q_f32(r[1], r[3]);
+
+    r[0] = vzip1q_f32(t0, t2);
+    r[1] = vzip2q_f32(t0, t2);
+    r[2] = vzip1q_f32(t1, t3);
+    r[3] = vzip2q_f32(t1, t3);
+}
+#endif
+
+#if defined(__AVX512F__)
+VECTOR_INLINE void vector_transpose(vf t[VW])
+{
+    vf r[VW];
 
 #pragma GCC unroll 4
-    for (int i = 0; i < VW; i += 4) { /* 4 x 4 within each quarter of four rows */
-        vf a = _mm512_unpacklo_ps(r[i], r[i + 1]), b = _mm512_unpackhi_ps(r[i], r[i + 1]),
-           c = _mm512_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm512_unpackhi_ps(r[i + 2], r[i + 3]);
-
-        t[i] = _mm512_shuffle_ps(a, c, 0x44);
-        t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
-        t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
-        t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
-    }
+    for (int i = 0; i < VW; i += 4)
+        vector_transpose_quarters(t + i);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) { /* 4 x 4 quarters */
         vf a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88), b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd),
@@ -80,39 +106,49 @@ VECTOR_INLINE void vector_transpose(vf r[VW])
         r[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
         r[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
     }
+#pragma GCC unroll 16
+    for (int i = 0; i < VW; i++)
+        t[i] = r[i];
 }
 #elif defined(__AVX2__)
-VECTOR_INLINE void vector_transpose(vf r[VW])
+VECTOR_INLINE void vector_transpose(vf t[VW])
 {
-    vf t[VW];
+    vf r[VW];
 
-#pragma GCC unroll 2
-    for (int i = 0; i < VW; i += 4) { /* 4 x 4 within each half of four rows */
-        vf a = _mm256_unpacklo_ps(r[i], r[i + 1]), b = _mm256_unpackhi_ps(r[i], r[i + 1]),
-           c = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
-
-        t[i] = _mm256_shuffle_ps(a, c, 0x44);
-        t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
-        t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
-        t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
-    }
+    vector_transpose_quarters(t);
+    vector_transpose_quarters(t + 4);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         r[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
         r[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
     }
+#pragma GCC unroll 8
+    for (int i = 0; i < VW; i++)
+        t[i] = r[i];
 }
 #else
 VECTOR_INLINE void vector_transpose(vf r[VW])
 {
-    vf t0 = vzip1q_f32(r[0], r[2]), t1 = vzip2q_f32(r[0], r[2]), t2 = vzip1q_f32(r[1], r[3]), t3 = vzip2q_f32(r[1], r[3]);
-
-    r[0] = vzip1q_f32(t0, t2);
-    r[1] = vzip2q_f32(t0, t2);
-    r[2] = vzip1q_f32(t1, t3);
-    r[3] = vzip2q_f32(t1, t3);
+    vector_transpose_quarters(r);
 }
 #endif
+
+/* 128 bits from `at`, `at` + step, ..., as one register. */
+VECTOR_INLINE vf vector_quarters(const uint8_t *at, size_t step)
+{
+#if defined(__AVX512F__)
+    const __m512 first = _mm512_castps128_ps512(_mm_loadu_ps((const float *)(const void *)at)),
+                 second = _mm512_insertf32x4(first, _mm_loadu_ps((const float *)(const void *)(at + step)), 1),
+                 third = _mm512_insertf32x4(second, _mm_loadu_ps((const float *)(const void *)(at + 2 * step)), 2);
+
+    return _mm512_insertf32x4(third, _mm_loadu_ps((const float *)(const void *)(at + 3 * step)), 3);
+#elif defined(__AVX2__)
+    return _mm256_loadu2_m128((const float *)(const void *)(at + step), (const float *)(const void *)at);
+#else
+    (void)step;
+    return vreinterpretq_f32_u8(vld1q_u8(at));
+#endif
+}
 
 /* Eight rows of eight, transposed. */
 #if defined(__AVX2__)

@@ -1,6 +1,7 @@
 /* Weights read as they are stored give the bits of weights that were converted before. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,49 @@ static void a_graph_over_stored_weights_gives_the_bits_of_converted_ones(void **
     graph_free(g);
 }
 
+/* A few rows: what decoding takes. */
+static void a_sequence_over_stored_weights_gives_the_bits_of_converted_ones(void **state)
+{
+    enum { OUT = 50, EMBED = 320 };
+    float *weight = malloc(OUT * EMBED * sizeof *weight), *x = test_floats(8 * EMBED, test_ordinary), want[8 * OUT], got[8 * OUT];
+
+    (void)state;
+    for (size_t t = 0; t < TYPES; t++) {
+        uint8_t *bytes = weights(types[t].type, OUT * EMBED);
+        const uint8_t stored[2] = { (uint8_t)types[t].type, TENSOR_F32 };
+        const uint16_t small = 0x8201; /* a subnormal scale */
+
+        if (types[t].type != TENSOR_NF4 && types[t].type != TENSOR_NF4_DQ)
+            memcpy(bytes, &small, sizeof small);
+
+        convert_to_f32(types[t].type, bytes, OUT * EMBED, weight);
+        for (int isa = 0; isa < KERNEL_ISAS; isa++)
+            for (unsigned rows = 1; rows <= 8 && kernel_isa_present((enum kernel_isa)isa); rows++) {
+                struct graph *g = graph_new(NULL);
+                char axes[32];
+                uint32_t w, in, y;
+
+                snprintf(axes, sizeof axes, "row=%u embed=320", rows);
+                ok(graph_input(g, "weight", TENSOR_F32, "out=50 embed=320", &w, &err) &&
+                   graph_input(g, "x", TENSOR_F32, axes, &in, &err) &&
+                   graph_over(g, OPERATOR_DOT, in, w, GRAPH_NONE, "embed", &y, &err) && graph_output(g, "y", y, &err));
+                assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
+                for (int k = 0; k < 2; k++) {
+                    struct executor *ex = executor_new(g, &(struct executor_options){ .stored = k ? stored : NULL }, &err);
+
+                    ok(ex && executor_run(ex, (const void *[]){ k ? (void *)bytes : weight, x }, (void *[]){ k ? got : want },
+                                          NULL, &err));
+                    executor_free(ex);
+                }
+                assert_true(same_bits(want, got, rows * OUT));
+                graph_free(g);
+            }
+        free(bytes);
+    }
+    free(weight);
+    free(x);
+}
+
 static void an_operator_that_needs_floats_refuses_stored_weights(void **state)
 {
     struct graph *g = graph_new(NULL);
@@ -178,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_give_the_bits_of_the_conversion),
+        cmocka_unit_test(a_sequence_over_stored_weights_gives_the_bits_of_converted_ones),
         cmocka_unit_test(a_graph_over_stored_weights_gives_the_bits_of_converted_ones),
         cmocka_unit_test(an_operator_that_needs_floats_refuses_stored_weights),
     };
