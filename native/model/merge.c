@@ -154,6 +154,22 @@ static bool interleave(float **values, const struct tensor *t, unsigned heads, s
     return true;
 }
 
+/* Hugging Face's [in, out] into the file's `t`, [out, in]. */
+static bool turn_back(float **values, const struct tensor *t, struct error *err)
+{
+    const uint64_t out = t->dims[0], in = t->dims[1];
+    float *turned = malloc((out * in + 1) * sizeof *turned);
+
+    if (!turned)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", t->name);
+    for (uint64_t o = 0; o < out; o++)
+        for (uint64_t i = 0; i < in; i++)
+            turned[o * in + i] = (*values)[i * out + o];
+    free(*values);
+    *values = turned;
+    return true;
+}
+
 /* One tensor of the file, merged and stored anew. */
 static bool write_tensor(struct merge *m, const struct tensor *t, struct tensor *out, struct error *err)
 {
@@ -163,7 +179,8 @@ static bool write_tensor(struct merge *m, const struct tensor *t, struct tensor 
     if (!config_name_from_gguf(model_config(m->model), t->name, name, sizeof name, &form, err))
         return false;
     float *values = form.computed ? malloc((tensor_values(t) + 1) * sizeof *values) : merged(m, model_find(m->model, name), err);
-    bool ok = values && (form.heads == 0 || tensor_values(t) == 0 || interleave(&values, t, form.heads, err));
+    bool ok = values && (form.heads == 0 || tensor_values(t) == 0 || interleave(&values, t, form.heads, err)) &&
+              (!form.transposed || turn_back(&values, t, err));
 
     if (ok && (form.added != 0 || form.computed)) /* no adapter is for them: their bits are the file's */
         convert_to_f32(t->type, t->data, tensor_values(t), values);
@@ -385,7 +402,7 @@ static bool open_adapter(struct merge *m, const char *folder, struct error *err)
 
     if (!adapter_file_open(&m->adapter, folder, err))
         return false;
-    m->adapter.transposed = type && strcmp(type, "gpt2") == 0 && strcmp(model_format(m->model), "gguf") != 0;
+    m->adapter.transposed = type && strcmp(type, "gpt2") == 0;
     return true;
 }
 

@@ -126,6 +126,48 @@ const struct tensor *source_find_stack(const struct model_source *model, const c
 
 /* GGUF --------------------------------------------------------------------------------------------------------------------- */
 
+/* A matrix of the file's rows becomes one of Hugging Face's, whose values are read anew each time. */
+static bool add_transposed(struct model_source *model, const struct tensor *t, const char *name, struct config_form form,
+                           struct error *err)
+{
+    struct tensor turned = *t;
+
+    if (t->rank != 2)
+        return error_set(err, ERROR_SHAPE, NULL, "no matrix");
+    turned.dims[0] = t->dims[1];
+    turned.dims[1] = t->dims[0];
+    turned.type = TENSOR_F32;
+    turned.size = tensor_values(t) * sizeof(float);
+    if (!source_add(model, &turned, name, form, err))
+        return false;
+    model->entries[model->entry_count - 1].stored = t->type;
+    return true;
+}
+
+/* The experts of one tensor, each by itself. */
+static bool add_experts(struct model_source *model, const struct tensor *t, const char *stack, struct config_form form,
+                        struct error *err)
+{
+    const int64_t experts = json_integer_value(json_object_get(model->config, "num_experts"));
+    struct tensor one = *t;
+    char name[2 * GGUF_NAME + 24];
+
+    if (t->rank != 3 || t->dims[0] != (uint64_t)experts)
+        return error_set(err, ERROR_SHAPE, NULL, "no %" PRId64 " matrices", experts);
+    one.rank = 2;
+    memmove(one.dims, one.dims + 1, 2 * sizeof *one.dims);
+    one.size = t->size / t->dims[0];
+    for (int64_t e = 0; e < experts; e++) {
+        const char *star = strchr(stack, '*');
+
+        one.data = (uint8_t *)t->data + (size_t)e * one.size;
+        snprintf(name, sizeof name, "%.*s%" PRId64 "%s", (int)(star - stack), stack, e, star + 1);
+        if (!source_add(model, &one, name, form, err))
+            return false;
+    }
+    return true;
+}
+
 static bool add_gguf_tensor(struct model_source *model, const struct tensor *t, struct error *err)
 {
     char name[2 * GGUF_NAME];
@@ -139,7 +181,22 @@ static bool add_gguf_tensor(struct model_source *model, const struct tensor *t, 
         error_set(err, ERROR_SHAPE, NULL, "the rows are no even number for each of %u heads", form.heads);
         return error_at(err, "%s", t->name);
     }
-    return source_add(model, t, name, form, err);
+    const bool ok = form.transposed     ? add_transposed(model, t, name, form, err)
+                    : strchr(name, '*') ? add_experts(model, t, name, form, err)
+                                        : source_add(model, t, name, form, err);
+
+    return ok || error_at(err, "%s", t->name);
+}
+
+/* How many entries the file's tensors become at most. */
+static size_t gguf_entries(const struct model_source *model)
+{
+    const size_t experts = (size_t)json_integer_value(json_object_get(model->config, "num_experts"));
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->gguf.tensor_count; i++)
+        count += strstr(model->gguf.tensors[i].name, "_exps.") && experts > 1 ? experts : 1;
+    return count;
 }
 
 /* The text of token `key` names becomes the variable `name`. */
@@ -173,13 +230,13 @@ static bool open_gguf(struct model_source *model, struct error *err)
     if (!gguf_open(&model->gguf, model->path, err))
         return false;
     model->config = config_from_gguf(&model->gguf, err);
-    if (!model->config || !source_reserve(model, model->gguf.tensor_count, err))
+    if (!model->config || !source_reserve(model, gguf_entries(model), err))
         return error_at(err, "%s", model->path);
     for (size_t i = 0; i < model->gguf.tensor_count; i++)
         if (!add_gguf_tensor(model, &model->gguf.tensors[i], err))
             return error_at(err, "%s", model->path);
     read_gguf_text(model);
-    return source_sort(model, err);
+    return source_sort(model, err) && source_stack_experts(model, err);
 }
 
 /* Surface ------------------------------------------------------------------------------------------------------------------ */

@@ -17,6 +17,7 @@
 struct source_entry {
     struct tensor view;
     struct config_form form;
+    enum tensor_type stored;           /* of a transposed one: how the file has it; the view says f32 */
     const struct bitsandbytes *packed; /* in 4 bits: its parts; then the view has no data. NULL */
 };
 

@@ -21,11 +21,35 @@ static void read_head(const struct tensor *t, const uint8_t *stored, uint64_t d,
     }
 }
 
+/* [in, out] of what the file has as [out, in]. */
+static void read_transposed(const struct source_entry *entry, float *out)
+{
+    enum { PART = 256 }; /* a multiple of every block */
+    const uint64_t in = entry->view.dims[0], rows = entry->view.dims[1];
+    const size_t row_bytes = tensor_block_place(entry->stored, in);
+    float values[PART];
+
+    for (uint64_t o = 0; o < rows; o++)
+        for (uint64_t i = 0; i < in; i += PART) {
+            const uint64_t here = in - i < PART ? in - i : PART;
+
+            convert_to_f32(entry->stored,
+                           (const uint8_t *)entry->view.data + o * row_bytes + tensor_block_place(entry->stored, i), here,
+                           values);
+            for (uint64_t k = 0; k < here; k++)
+                out[(i + k) * rows + o] = values[k];
+        }
+}
+
 static void read_values(const struct source_entry *entry, float *out)
 {
     const struct tensor *t = &entry->view;
     const uint64_t count = tensor_values(t);
 
+    if (entry->form.transposed) {
+        read_transposed(entry, out);
+        return;
+    }
     if (entry->form.heads == 0 || count == 0) {
         convert_to_f32(t->type, t->data, count, out);
         for (uint64_t i = 0; entry->form.added != 0 && i < count; i++)
@@ -207,6 +231,15 @@ bool model_read_stored(const struct model_source *model, const char *name, const
         return read_stack(model, stack, bytes, owned, type, err);
     if (!entry)
         return error_set(err, ERROR_MISSING, nearest(model, name, hint, sizeof hint), "%s has no tensor %s", model->path, name);
+    if (entry->form.transposed) {
+        if (!read_converted(entry, bytes, owned, type, err))
+            return false;
+        if (all_finite(model, &entry->view, *type, *bytes, err))
+            return true;
+        free(*owned);
+        *owned = NULL;
+        return false;
+    }
     *type = entry->view.type;
     *bytes = stored_bytes(entry, *type, owned);
     if (!*bytes && entry->view.size > 0)

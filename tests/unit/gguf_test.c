@@ -502,6 +502,146 @@ static void divisors_of_frequencies_go_into_the_configuration(void **state)
     expect_model(&b, ERROR_SHAPE);
 }
 
+/* The sizes that all architectures have, a width of 8 in 2 heads; `values`: how many keys follow. */
+static void put_common(struct buffer *b, const char *name, uint64_t tensors, uint64_t values)
+{
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } sizes[] = { { "block_count", 1 },
+                  { "context_length", 64 },
+                  { "embedding_length", 8 },
+                  { "feed_forward_length", 16 },
+                  { "attention.head_count", 2 } };
+    char key[64];
+
+    put_start(b, tensors, 6 + values);
+    put_string(b, "general.architecture", name);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        snprintf(key, sizeof key, "%s.%s", name, sizes[i].key);
+        put_u32(b, key, sizes[i].value);
+    }
+}
+
+/* The file's data are floats 0, 1, 2, ... The model is opened, and the file and its bytes are gone. */
+static struct model_source *opened(struct buffer *b, unsigned floats)
+{
+    char folder[] = "/tmp/rondo_test_XXXXXX", path[64];
+    struct error err = { 0 };
+
+    put_padding(b);
+    for (unsigned i = 0; i < floats; i++) {
+        const float value = (float)i;
+        uint32_t bits;
+
+        memcpy(&bits, &value, 4);
+        buffer_add_u32(b, bits);
+    }
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    assert_true(file_write(path, b->bytes, b->size, 0600, NULL));
+    struct model_source *model = model_open(path, &err);
+
+    if (!model)
+        fail_msg("%s: %s", err.place, err.message);
+    unlink(path);
+    rmdir(folder);
+    buffer_free(b);
+    return model;
+}
+
+static void matrices_of_gpt2_are_turned(void **state)
+{
+    struct buffer b = { 0 };
+    float out[128];
+    const void *bytes;
+    void *owned;
+    enum tensor_type type;
+    (void)state;
+
+    put_common(&b, "gpt2", 4, 1);
+    put_f32(&b, "gpt2.attention.layer_norm_epsilon", 1e-5f);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_tensor(&b, "position_embd.weight", 64, 8, 0, 128);
+    put_tensor(&b, "blk.0.ffn_up.weight", 16, 8, 0, 128 + 2048);
+    put_tensor(&b, "blk.0.ffn_up.bias", 0, 16, 0, 128 + 2048 + 512);
+    struct model_source *model = opened(&b, 32 + 512 + 128 + 16);
+    const struct tensor *t = model_find(model, "transformer.h.0.mlp.c_fc.weight");
+
+    assert_true(t && t->dims[0] == 8 && t->dims[1] == 16 && model_find(model, "transformer.wpe.weight"));
+    assert_true(model_find(model, "transformer.h.0.mlp.c_fc.bias"));
+    assert_true(model_read_tensor(model, t->name, out, NULL));
+    for (unsigned i = 0; i < 8; i++)
+        for (unsigned o = 0; o < 16; o++)
+            assert_true(out[16 * i + o] == (float)(32 + 512 + 8 * o + i));
+    assert_true(model_read_stored(model, t->name, &bytes, &owned, &type, NULL));
+    assert_true(type == TENSOR_F32 && memcmp(bytes, out, sizeof out) == 0);
+    free(owned);
+    assert_int_equal(json_integer_value(json_object_get(model_config(model), "n_embd")), 8);
+    model_close(model);
+}
+
+static void experts_of_one_tensor_are_each_by_itself(void **state)
+{
+    struct buffer b = { 0 };
+    float out[96];
+    (void)state;
+
+    put_common(&b, "qwen3moe", 2, 4);
+    put_f32(&b, "qwen3moe.attention.layer_norm_rms_epsilon", 1e-5f);
+    put_u32(&b, "qwen3moe.expert_count", 3);
+    put_u32(&b, "qwen3moe.expert_used_count", 2);
+    put_u32(&b, "qwen3moe.expert_feed_forward_length", 4);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 0);
+    put_text(&b, "blk.0.ffn_up_exps.weight");
+    buffer_add_u32(&b, 3);
+    buffer_add_u64(&b, 8);
+    buffer_add_u64(&b, 4);
+    buffer_add_u64(&b, 3);
+    buffer_add_u32(&b, 0);
+    buffer_add_u64(&b, 128);
+    struct model_source *model = opened(&b, 32 + 96);
+    const struct tensor *stack = model_find(model, "model.layers.0.mlp.experts.*.up_proj.weight");
+
+    assert_int_equal(model_tensor_count(model), 4);
+    assert_true(stack && stack->rank == 3 && stack->dims[0] == 3 && stack->dims[1] == 4 && stack->dims[2] == 8);
+    assert_true(model_read_tensor(model, stack->name, out, NULL));
+    for (unsigned i = 0; i < 96; i++)
+        assert_true(out[i] == (float)(32 + i));
+    assert_true(model_read_tensor(model, "model.layers.0.mlp.experts.2.up_proj.weight", out, NULL) && out[0] == 32 + 64);
+    assert_int_equal(json_integer_value(json_object_get(model_config(model), "moe_intermediate_size")), 4);
+    assert_true(json_is_true(json_object_get(model_config(model), "norm_topk_prob")));
+    model_close(model);
+}
+
+static void factors_of_phi3_go_into_the_configuration(void **state)
+{
+    struct buffer b = { 0 };
+    (void)state;
+
+    put_common(&b, "phi3", 4, 4);
+    put_f32(&b, "phi3.attention.layer_norm_rms_epsilon", 1e-5f);
+    put_u32(&b, "phi3.rope.dimension_count", 2);
+    put_u32(&b, "phi3.rope.scaling.original_context_length", 16);
+    put_f32(&b, "phi3.rope.scaling.attn_factor", 1.25f);
+    put_tensor(&b, "rope_factors_long.weight", 0, 1, 0, 64);
+    put_tensor(&b, "rope_factors_short.weight", 0, 1, 0, 32);
+    put_tensor(&b, "token_embd.weight", 4, 8, 0, 96);
+    put_tensor(&b, "blk.0.ffn_up.weight", 32, 8, 0, 224);
+    struct model_source *model = opened(&b, 56 + 256);
+    const json_t *config = model_config(model), *scaling = json_object_get(config, "rope_scaling");
+
+    assert_int_equal(model_tensor_count(model), 2);
+    assert_non_null(model_find(model, "model.layers.0.mlp.gate_up_proj.weight"));
+    assert_true(json_real_value(json_object_get(config, "partial_rotary_factor")) == 0.5);
+    assert_string_equal(json_string_value(json_object_get(scaling, "rope_type")), "longrope");
+    assert_true(json_real_value(json_object_get(scaling, "attention_factor")) == 1.25);
+    assert_true(json_real_value(json_array_get(json_object_get(scaling, "long_factor"), 0)) == 16);
+    assert_true(json_real_value(json_array_get(json_object_get(scaling, "short_factor"), 0)) == 8);
+    assert_int_equal(json_integer_value(json_object_get(scaling, "original_max_position_embeddings")), 16);
+    model_close(model);
+}
+
 static void files_that_are_no_llama_are_refused(void **state)
 {
     struct buffer b = { 0 };
@@ -635,6 +775,9 @@ int main(void)
         cmocka_unit_test(a_llama_file_reads_as_the_folder_it_was_made_from),
         cmocka_unit_test(a_gemma_file_has_its_own_names_and_norms),
         cmocka_unit_test(divisors_of_frequencies_go_into_the_configuration),
+        cmocka_unit_test(matrices_of_gpt2_are_turned),
+        cmocka_unit_test(experts_of_one_tensor_are_each_by_itself),
+        cmocka_unit_test(factors_of_phi3_go_into_the_configuration),
         cmocka_unit_test(files_that_are_no_llama_are_refused),
         cmocka_unit_test(the_pocket_folder_opens_with_tokenizer_and_template),
     };
