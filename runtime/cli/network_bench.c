@@ -43,7 +43,7 @@ static const char run_file[] =
     "  network = { trainers = 4, syncers = 4 },\n"
     "}\n";
 
-enum { VIEW_MS = 100, LEAD = 10, ROWS = 64 };
+enum { VIEW_MS = 80, LEAD = 8, ROWS = 64 };
 
 static bool write_run(struct network_bench *b, char path[128], struct error *err)
 {

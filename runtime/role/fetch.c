@@ -23,7 +23,8 @@ struct fetch {
     struct node *node;
     struct item **items; /* each on its own: transfers point at them */
     size_t count, capacity, busy, left;
-    uint64_t deadline;
+    uint64_t deadline, quiet_until; /* nobody is asked before */
+    struct fetch *next;             /* in node->fetches */
     uv_timer_t *timer;
     fetch_done *done;
     void *context;
@@ -44,6 +45,11 @@ static void fetch_free(struct fetch *f)
         free(f->items[i]);
     }
     free(f->items);
+    for (struct fetch **at = &f->node->fetches; *at; at = &(*at)->next)
+        if (*at == f) {
+            *at = f->next;
+            break;
+        }
     uv_close((uv_handle_t *)f->timer, timer_closed);
     free(f);
 }
@@ -207,7 +213,8 @@ static void fetch_pump(struct fetch *f)
             }
             continue;
         }
-        ask(f, item);
+        if (uv_now(&f->node->loop) >= f->quiet_until)
+            ask(f, item);
     }
     uv_timer_start(f->timer, due, f->left == 0 ? 0 : RETRY_MS, 0);
 }
@@ -223,6 +230,8 @@ struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, siz
     struct fetch *f = calloc(1, sizeof *f);
 
     *f = (struct fetch){ .node = node, .deadline = uv_now(&node->loop) + limit_ms, .done = done, .context = context };
+    f->next = node->fetches;
+    node->fetches = f;
     f->timer = calloc(1, sizeof *f->timer);
     uv_timer_init(&node->loop, f->timer);
     f->timer->data = f;
@@ -230,6 +239,17 @@ struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, siz
         add_item(f, wants[i].id, wants[i].object, limit_of(&wants[i], object_limit));
     uv_timer_start(f->timer, due, 0, 0);
     return f;
+}
+
+void fetch_expect(struct fetch *f, unsigned ms)
+{
+    f->quiet_until = uv_now(&f->node->loop) + ms;
+}
+
+void fetch_arrived(struct node *node)
+{
+    for (struct fetch *f = node->fetches; f; f = f->next)
+        uv_timer_start(f->timer, due, 0, 0);
 }
 
 void fetch_cancel(struct fetch *f)

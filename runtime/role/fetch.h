@@ -26,6 +26,12 @@ struct fetch_want {
 struct fetch *fetch_start(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit,
                           unsigned limit_ms, fetch_done *done, void *context);
 
+/* Somebody is about to push what is wanted: nobody is asked for it for `ms`. */
+void fetch_expect(struct fetch *fetch, unsigned ms);
+
+/* A block has come into the node's store in another way: fetches that wait for it go on at once. */
+void fetch_arrived(struct node *node);
+
 /* Forgets it: `done` will not run. NULL is fine. */
 void fetch_cancel(struct fetch *fetch);
 

@@ -6,6 +6,7 @@
 
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
+#include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
 #include "runtime/round/step_log.h"
 #include "runtime/store/object.h"
@@ -193,6 +194,7 @@ static void put_block(struct http_request *request, void *context)
     }
     json_t *missing = json_array();
 
+    fetch_arrived(node);
     if (at) {
         block = *at;
         *at = e->list[--e->count];
