@@ -84,8 +84,6 @@ static bool check_offered(const json_t *spec, struct error *err)
     }
     if (json_is_integer(at(spec, "trust.replicas")) && number(spec, "trust.replicas") > 1)
         return refuse_later("trust.replicas", "more than one replica", err);
-    if (json_is_integer(at(spec, "trust.checkpoint_every")) && number(spec, "trust.checkpoint_every") > 1)
-        return refuse_later("trust.checkpoint_every", "a step log with gaps", err);
     if (json_is_string(at(spec, "dataset.sealed")))
         return refuse_later("dataset.sealed", "a sealed dataset", err);
     if (json_is_integer(at(spec, "committee.size")) &&

@@ -65,7 +65,7 @@ static const struct schema_field trust_fields[] = {
     FIELD("answer_rounds", INTEGER, .least = 1, .most = 100, .fallback = "1"),
     FIELD("deposit", AMOUNT, .fallback = "\"0\""),
     FIELD("stake", AMOUNT, .optional = true),
-    FIELD("checkpoint_every", INTEGER, .least = 1, .most = 1, .fallback = "1"),
+    FIELD("checkpoint_every", INTEGER, .least = 1, .most = 1 << 20, .fallback = "1"),
     FIELD("correction", CHOICE, .choices = corrections, .fallback = "\"refold\""),
 };
 static const struct schema trust = SCHEMA(trust_fields);

@@ -242,7 +242,8 @@ static bool judges_by_carry(const struct driver_job *j, const json_t *document)
 
     if (strcmp(move, "challenge") == 0)
         return index > 0 &&
-               (index > document_integer(document, "steps") || json_object_get(j->driver->course->spec.json, "reward"));
+               (index > document_integer(document, "steps") || json_object_get(j->driver->course->spec.json, "reward") ||
+                j->driver->course->rules.checkpoint_every > 1);
     return strcmp(move, "pick") == 0 && index == 1;
 }
 

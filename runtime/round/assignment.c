@@ -205,6 +205,8 @@ json_t *assignment_context(const struct rules *rules, const json_t *previous, in
                             hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan",
                             plan, "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"),
                             "probes", assignment_probes(seed, did, value_integer(plan, "steps")));
+    if (context && rules->checkpoint_every > 1)
+        json_object_set_new(context, "checkpoint_every", json_integer((json_int_t)rules->checkpoint_every));
     if (context && carry)
         json_object_set(context, "carry", (json_t *)carry);
     json_decref(parts);

@@ -27,7 +27,7 @@ json_t *assignment_positions(struct hash seed, const char *did, int64_t step, si
 json_t *assignment_spots(const struct rules *rules, const json_t *previous, struct hash seed, const json_t *committee);
 
 /* What CHECK, REPLAY and TRAIN are told of one trainer's part of a round: { run, round, did, seed, shards, weight, plan, outer,
- * state, probes, carry? }; `carry` is what the trainer may begin with where the plan says inner = "keep" (membership.h). NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
+ * state, probes, carry?, checkpoint_every? }; `carry` is what the trainer may begin with where the plan says inner = "keep" (membership.h). NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
 json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
                            const char *did);
 

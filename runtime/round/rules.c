@@ -132,6 +132,7 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     rules->settle_ms = integer(&in, "committee.settle_ms", 0, ms);
     rules->release_threshold = integer(&in, "committee.release_threshold", 1, 1000);
     rules->spot_check = decimal(&in, "trust.spot_check", 1);
+    rules->checkpoint_every = at(spec, "trust.checkpoint_every") ? integer(&in, "trust.checkpoint_every", 1, 1 << 20) : 1;
     rules->challenge_rounds = integer(&in, "trust.challenge_rounds", 2, 1000);
     rules->answer_rounds = integer(&in, "trust.answer_rounds", 1, 1000);
     rules->rollback = at(spec, "trust.correction") && !strcmp(json_string_value(at(spec, "trust.correction")) ?: "", "rollback");

@@ -24,7 +24,8 @@ struct rules {
     int64_t trainers_quorum, trainers_limit, round_ms, close_ms, drop_after;
     int64_t grace_factor, grace_min_ms, grace_max_ms; /* factor in units */
     int64_t threshold, size, view_ms, settle_ms, release_threshold;
-    int64_t spot_check; /* units */
+    int64_t spot_check;       /* units */
+    int64_t checkpoint_every; /* steps; 1 where the spec does not say */
     int64_t challenge_rounds, answer_rounds, seed_lead;
     int64_t expiry_rounds, share_trainers, share_syncers; /* shares in units */
     int rollback;                                         /* correction: 0 refold, 1 rollback */

@@ -10,6 +10,12 @@
 #include "runtime/round/plan_codec.h"
 #include "runtime/round/value.h"
 
+bool step_is_shown(const json_t *context, int64_t step, int64_t steps)
+{
+    const int64_t every = value_integer(context, "checkpoint_every");
+    return every <= 1 || (step + 1) % every == 0 || step + 1 == steps;
+}
+
 uint64_t step_log_size(int64_t steps)
 {
     const int64_t counted = steps < 0 ? 0 : steps > STEP_LOG_STEPS ? STEP_LOG_STEPS : steps;
@@ -178,6 +184,16 @@ static bool carry_fits(const json_t *contribution, const json_t *context)
            (hash_equal(out, empty) || keeps) && hash_equal(out, empty) == (json_object_get(contribution, "carry") == NULL);
 }
 
+static bool states_fit(const json_t *context, const struct step_log *log)
+{
+    const struct hash none = { { 0 } };
+
+    for (uint32_t i = 0; i < log->steps; i++)
+        if (!step_is_shown(context, i, log->steps) && !hash_equal(log->leaves[i].state, none))
+            return false;
+    return true;
+}
+
 const char *contribution_code(const json_t *contribution, const json_t *context, const struct step_log *log, struct hash body)
 {
     struct hash state = document_hash(context, "state");
@@ -193,7 +209,7 @@ const char *contribution_code(const json_t *contribution, const json_t *context,
     if (!carry_fits(contribution, context))
         return "carry";
     if (!hash_equal(log->start, state) || !hash_equal(log->carry_in, document_hash(contribution, "carry_in")) ||
-        !hash_equal(log->carry_out, document_hash(contribution, "carry_out")))
+        !hash_equal(log->carry_out, document_hash(contribution, "carry_out")) || !states_fit(context, log))
         return "step_log";
     if (!hash_equal(document_hash(contribution, "body"), body) || !hash_equal(log->body, body))
         return "body";

@@ -5,6 +5,9 @@
  *     leaf i      batch root (32), loss f32, root (32) of all that step i + 1 reads        i = 1 .. steps
  *     last leaf   payload body root (32), carry out (32)
  *
+ * The root of a leaf is zeros where the run shows it only every so many steps (`checkpoint_every` in the context) and this is not one of
+ * them; the last step's is always shown.
+ *
  * A contribution names it, repeats its ends, and shows a few steps as probes: the loss and PROBE_VALUES trained parameters, at the
  * steps and positions that the seed draws. Roots are state roots (runtime/crypto/root.h); an absent carry is the empty root.
  */
@@ -30,6 +33,9 @@ struct step_log {
     uint32_t steps;
 };
 
+/* Whether the leaf of step `step`, from 0, shows the state after it. */
+bool step_is_shown(const json_t *context, int64_t step, int64_t steps);
+
 /* Bytes of the log of that many steps; of more than STEP_LOG_STEPS, or fewer than none, those of that. */
 uint64_t step_log_size(int64_t steps);
 
@@ -47,7 +53,7 @@ int64_t step_log_difference(const struct step_log *a, const struct step_log *b);
 float step_log_loss(const struct step_log *log);
 
 /* Whether a contribution fits its context (assignment.h) and its log: "ok", or the code of the first rule it breaks: "start", "steps", "codec",
- * "carry", "step_log", "body", "end", "loss", "probes". `body` is the root of the payload's body as it was decoded. Pure: honest members
+ * "carry", "step_log" (also a root where none is shown), "body", "end", "loss", "probes". `body` is the root of the payload's body as it was decoded. Pure: honest members
  * get the same code. */
 const char *contribution_code(const json_t *contribution, const json_t *context, const struct step_log *log, struct hash body);
 

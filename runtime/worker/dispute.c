@@ -10,7 +10,10 @@ enum { OPENING_HEAD = 20, VERSION = 1 };
 
 bool dispute_by_tiles(const struct session *s, int64_t index, int64_t steps)
 {
-    return !s->rollout.samples && index >= 1 && index <= steps;
+    const json_t *trust = json_object_get(s->spec, "trust");
+
+    return !s->rollout.samples && json_integer_value(json_object_get(trust, "checkpoint_every")) <= 1 && index >= 1 &&
+           index <= steps;
 }
 
 /* --- the step and its values -------------------------------------------------------------------------------------------- */

@@ -17,7 +17,8 @@
  * is proved by the trainer's own opening; of trained values and optimiser state by leaf i - 1, through the roots of all its tensors (`tensors` is 0
  * where none is needed). What everybody knows is not shown: batch, learning rate, frozen weights, and at step 1 the start.
  *
- * A dispute by tiles is offered for steps of runs on given text. The last leaf and steps on rollouts are judged by a replay. Whoever challenges
+ * A dispute by tiles is offered for steps of runs on given text that show the state after every step. The last leaf, steps on rollouts and those
+ * of step logs with gaps are judged by a replay. Whoever challenges
  * leaf 0 of a contribution that begins with a carry asks for that carry: its opening's trace is the carry's object (carry.h).
  */
 #ifndef RONDO_WORKER_DISPUTE_H
@@ -31,7 +32,7 @@
 
 enum { DISPUTE_OBJECT = 64 << 20 /* bytes of an opening or a pick at most */ };
 
-/* Whether leaf `index` of a log of `steps` is disputed by tiles. */
+/* Whether leaf `index` of a log of `steps` is disputed by tiles: in a run that shows every step's state. */
 bool dispute_by_tiles(const struct session *s, int64_t index, int64_t steps);
 
 /* What is disputed: a trainer's context and shards, and the leaf, from 1. `log` is the trainer's, NULL for dispute_open. */

@@ -66,7 +66,8 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
         if (!training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))
             return false;
         leaf->loss = r->training.loss;
-        leaf->state = training_root(&r->training);
+        if (step_is_shown(r->context, i, r->steps))
+            leaf->state = training_root(&r->training);
         out->tokens += r->batch.tokens;
         if (json_integer_value(json_array_get(probes, probe)) == i && probe < json_array_size(probes)) {
             json_array_append_new(out->probes, probe_make(r, i, leaf->loss));
