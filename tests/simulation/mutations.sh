@@ -63,7 +63,7 @@ mutation write_enter member_vote.c '/^static void enter(/,/^}/s/member_persist(m
     "a view and what is listed in it are on disk before they are sent"
 mutation write_copy member.c 's/json_copy(m->own)/json_incref(m->own)/' \
     "a write holds what was said up to it, not what the same step says later"
-mutation old_view member.c 's/m->view = value_integer(durable, "view");/m->view = 0;/' \
+mutation old_view member.c 's/m->view = value_integer(durable, "view");/m->view = value_integer(durable, "view") < 0 ? -1 : 0;/' \
     "who comes back votes in its view, never below"
 mutation jump_back member_vote.c '/^bool member_rule_jump/,/^}/s/view <= m->view/view == m->view || view < 0/' \
     "nobody goes back to a lower view"
