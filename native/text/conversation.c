@@ -134,6 +134,8 @@ static bool text_example(const struct conversation_format *format, const json_t 
         tokens_free(&tokens);
         return error_at(err, "text");
     }
+    if (format->surround)
+        tokenizer_surround(format->tokenizer, &tokens);
 
     struct example *e = examples_add(out);
 

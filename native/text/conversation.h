@@ -55,6 +55,7 @@ struct conversation_format {
     struct template_options options;
     size_t context; /* most tokens an example may have */
     bool coalesce;
+    bool surround;      /* rows of text get what the tokenizer's file puts around a text (BOS, EOS) */
     bool parse_special; /* special tokens in the texts of messages and tools are these tokens; else plain text */
 };
 

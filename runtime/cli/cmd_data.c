@@ -80,6 +80,7 @@ static bool reading_open(const struct invocation *in, struct reading *r, struct 
                                               .options = { .date = TEMPLATE_DATE },
                                               .context = stream ? SIZE_MAX : (size_t)context,
                                               .coalesce = option_flag(in, "coalesce"),
+                                              .surround = option_flag(in, "surround"),
                                               .parse_special = option_flag(in, "parse-special") };
     if (date && !date_parse(date, &r->format.options.date, err)) {
         err->code = ERROR_USAGE;
@@ -179,6 +180,7 @@ static const struct option check_options[] = {
     { "template", "FILE", "chat template (default: the model's)" },
     { "context", "N", "most tokens of an example (default: the model's longest)" },
     { "coalesce", NULL, "put an example that begins the next one of its row into that one" },
+    { "surround", NULL, "put around a row of text what the tokenizer puts around a text (BOS, EOS)" },
     { "parse-special", NULL, "special tokens in the texts of messages and tools are these tokens, not plain text" },
     { "date", "YYYY-MM-DD", "what strftime_now prints (default 2026-01-01)" },
     { NULL, NULL, NULL },
@@ -202,6 +204,7 @@ static const struct option preview_options[] = {
     { "rows", "N", "examples to show (default 3)" },
     { "tokens", NULL, "a line a token: place, id, weight, text" },
     { "coalesce", NULL, "put an example that begins the next one of its row into that one" },
+    { "surround", NULL, "put around a row of text what the tokenizer puts around a text (BOS, EOS)" },
     { "parse-special", NULL, "special tokens in the texts of messages and tools are these tokens, not plain text" },
     { "date", "YYYY-MM-DD", "what strftime_now prints (default 2026-01-01)" },
     { NULL, NULL, NULL },

@@ -113,6 +113,10 @@ static void print_rows(const json_t *spec)
         printf("%sa turn that begins the next one of its conversation goes into it (coalesce)", before);
         before = ", ";
     }
+    if (json_is_true(json_object_get(spec, "surround"))) {
+        printf("%stext stands between what the tokenizer puts around it (surround)", before);
+        before = ", ";
+    }
     if (date) {
         printf("%sstrftime_now prints %s", before, json_string_value(date));
         before = ", ";

@@ -162,6 +162,7 @@ static const struct schema_field spec_fields[] = {
     FIELD("context", INTEGER, .least = 8, .most = 1 << 20, .fallback = "1024"),
     FIELD("packing", CHOICE, .choices = packings, .optional = true),
     FIELD("coalesce", FLAG, .optional = true),
+    FIELD("surround", FLAG, .optional = true),
     FIELD("amendable", LIST, .item = &an_amendable, .least = 1, .most = 4, .optional = true),
     FIELD("dataset", OBJECT, .of = &dataset),
     FIELD("trust", OBJECT, .of = &trust),

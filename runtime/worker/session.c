@@ -343,6 +343,7 @@ struct conversation_format session_format(const struct session *s)
                                          .variables = s->variables,
                                          .options = { .date = s->date },
                                          .context = (size_t)s->rules.context,
+                                         .surround = json_is_true(json_object_get(s->spec, "surround")),
                                          .parse_special = json_is_true(json_object_get(s->spec, "parse_special")) };
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -572,6 +573,48 @@ static void the_preview_marks_what_is_trained_and_shows_control_characters(void 
     close_world(&w);
 }
 
+/* What transformers' tokenizer(text) gives, where the file has a post-processor. */
+static void a_text_gets_around_it_what_the_tokenizer_puts_there(void **state)
+{
+    char path[] = "/tmp/rondo_test_XXXXXX.json";
+    const int file = mkstemps(path, 5);
+    json_t *json = json_load_file(RONDO_SOURCE "/models/pocket/tokenizer.json", 0, NULL);
+    uint32_t start, end;
+    struct world w;
+    (void)state;
+
+    open_world(&w, "{{ messages }}", "{\"text\":\"Show the ring\"}\n{\"text\":\"\"}\n");
+    tokenizer_free(w.tokenizer);
+    json_object_set_new(
+        json, "post_processor",
+        json_pack(
+            "{s:s, s:[{s:{s:s, s:i}}, {s:{s:s, s:i}}, {s:{s:s, s:i}}], s:[], s:{s:{s:s, s:[i], s:[s]}, s:{s:s, s:[i], s:[s]}}}",
+            "type", "TemplateProcessing", "single", "SpecialToken", "id", "<|im_start|>", "type_id", 0, "Sequence", "id", "A",
+            "type_id", 0, "SpecialToken", "id", "<|im_end|>", "type_id", 0, "pair", "special_tokens", "<|im_start|>", "id",
+            "<|im_start|>", "ids", 1, "tokens", "<|im_start|>", "<|im_end|>", "id", "<|im_end|>", "ids", 2, "tokens",
+            "<|im_end|>"));
+    assert_true(file >= 0 && json_dumpfd(json, file, 0) == 0);
+    json_decref(json);
+    close(file);
+    w.format.tokenizer = w.tokenizer = tokenizer_read_file(path, &w.err);
+    unlink(path);
+    assert_non_null(w.tokenizer);
+    assert_true(read_all(&w));
+    w.format.surround = true;
+    assert_true(read_all(&w));
+    assert_int_equal(w.examples.count, 4);
+    const struct example *plain = &w.examples.items[0], *both = &w.examples.items[2], *empty = &w.examples.items[3];
+
+    start = both->ids[0];
+    end = both->ids[both->count - 1];
+    assert_true(start == 1 && end == 2 && plain->ids[0] != 1);
+    assert_int_equal(both->count, plain->count + 2);
+    assert_memory_equal(both->ids + 1, plain->ids, plain->count * sizeof *plain->ids);
+    assert_true(empty->count == 2 && empty->ids[0] == start && empty->ids[1] == end);
+    assert_true(both->weights[0] == 1 && both->weights[both->count - 1] == 1);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +631,7 @@ int main(void)
         cmocka_unit_test(faults_name_file_line_and_field),
         cmocka_unit_test(a_message_may_have_a_weight),
         cmocka_unit_test(an_example_that_begins_the_next_goes_into_it),
+        cmocka_unit_test(a_text_gets_around_it_what_the_tokenizer_puts_there),
         cmocka_unit_test(a_template_that_drops_earlier_reasoning_is_not_coalesced),
         cmocka_unit_test(reasoning_that_is_not_printed_is_told),
         cmocka_unit_test(generation_blocks_say_what_is_trained),

@@ -168,6 +168,7 @@ static const struct {
     { "chat_template", "\"mine\"", "chat_template", "is not a content id", "", ERROR_SYNTAX },
     { "template_date", "\"2026-02-29\"", "template_date", "is no date", "as 2026-01-31", ERROR_SYNTAX },
     { "packing", "\"rows\"", "packing", "unknown packing \"rows\"", "", ERROR_UNKNOWN },
+    { "surround", "1", "surround", "true or false is expected", "", ERROR_TYPE },
     { "coalesce", "1", "coalesce", "true or false is expected", "", ERROR_TYPE },
     { "imports.rate", "3", "imports.rate", "text is expected", "", ERROR_TYPE },
     { "committee.threshold", "2", "committee.threshold", "2 of 4", "two halves", ERROR_RANGE },
