@@ -62,12 +62,24 @@ static void name_products(const struct graph *g, const struct plan_step *s, stru
     }
 }
 
+/* "chain 1024x1536 silu mul": the values of each node, and what is done in turn, as far as there is room. */
+static void name_chain(const struct graph *g, const struct plan_step *s, struct executor_pass *pass)
+{
+    const struct graph_node *first = &g->nodes[s->nodes[0]];
+    const uint64_t columns = first->rank ? first->axis[first->rank - 1].size : 1;
+    size_t at = (size_t)snprintf(pass->name, sizeof pass->name, "chain %llux%llu",
+                                 (unsigned long long)(columns ? first->values / columns : 0), (unsigned long long)columns);
+    for (uint32_t i = 0; i < s->count && at < sizeof pass->name; i++)
+        at += (size_t)snprintf(pass->name + at, sizeof pass->name - at, " %s", operator_table[g->nodes[s->nodes[i]].op].name);
+}
+
 struct executor_pass cost_of_step(const struct plan *p, const struct plan_step *s)
 {
     const struct graph *g = p->g;
     const struct graph_node *n = &g->nodes[s->node];
-    struct executor_pass pass = { .name = "chain" };
+    struct executor_pass pass = { 0 };
     if (s->chain) {
+        name_chain(g, s, &pass);
         for (uint32_t i = 0; i < s->count; i++) {
             pass.operations += operations_of(g, &g->nodes[s->nodes[i]]);
             pass.bytes += s->kept[i] ? bytes_of(g, s->nodes[i]) : 0;

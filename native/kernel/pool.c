@@ -12,7 +12,7 @@ enum { BITS = 8 * sizeof(unsigned long), CPUS = 1024 };
 
 /* Between two calls of a training step lie microseconds: a helper looks for the next call that often before it sleeps, since waking
  * one up takes longer than many a call. */
-enum { SPINS = 2000 };
+enum { SPINS = 20000 };
 
 struct pool {
     unsigned threads;
