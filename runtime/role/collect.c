@@ -163,7 +163,8 @@ static void keep_state(struct collector *c, const json_t *record)
         keep(c, id);
 }
 
-/* Records below `below` keep their state alone, and that of checkpoints; later ones whatever they name. */
+/* Checkpoints keep their state; the record that round `below` begins with, and later ones, whatever they name: also the carries of machines
+ * that were away for long. */
 static bool keep_records(struct collector *c, struct hash run, int64_t below, struct error *err)
 {
     uint32_t last;
@@ -179,7 +180,7 @@ static bool keep_records(struct collector *c, struct hash run, int64_t below, st
 
         if (!record)
             return error_at(err, "round %lld", (long long)round);
-        if (round < below)
+        if (round < below - 1)
             keep_state(c, record);
         else
             each_cid(record, keep, c);
