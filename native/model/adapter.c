@@ -17,7 +17,8 @@ static const char *const ENDS[] = { ".lora_A", ".lora_B", ".lora_magnitude_vecto
 
 void adapter_kind_free(struct adapter_kind *kind)
 {
-    json_decref(kind->patterns);
+    json_decref(kind->ranks);
+    json_decref(kind->alphas);
     *kind = (struct adapter_kind){ 0 };
 }
 
@@ -26,85 +27,80 @@ static bool ends_in(const char *name, size_t length, const char *end, size_t siz
     return size <= length && strncmp(name + length - size, end, size) == 0 && (size == length || name[length - size - 1] == '.');
 }
 
-struct adapter_kind adapter_kind_of(const struct adapter_kind *kind, const char *module, size_t length)
+/* The number of the longest name that fits, or `own`. */
+static double number_of(const json_t *pattern, const char *module, size_t length, double own)
 {
-    struct adapter_kind one = { kind->rank, kind->alpha, kind->root, kind->dora, NULL };
     size_t longest = 0;
     const char *name;
-    json_t *pattern;
+    json_t *number;
 
-    json_object_foreach(kind->patterns, name, pattern)
+    json_object_foreach((json_t *)(uintptr_t)pattern, name, number)
     {
         const size_t size = strlen(name);
 
-        if (size <= longest || !ends_in(module, length, name, size))
-            continue;
-        longest = size;
-        one.rank = (unsigned)json_integer_value(json_array_get(pattern, 0));
-        one.alpha = json_number_value(json_array_get(pattern, 1));
+        if (size > longest && ends_in(module, length, name, size)) {
+            longest = size;
+            own = json_number_value(number);
+        }
     }
-    return one;
+    return own;
 }
 
-/* The entry of that name, made with the adapter's own rank and alpha; NULL where an earlier name is an end of it. */
-static json_t *pattern_of(struct adapter_kind *kind, const char *name, bool first)
+struct adapter_kind adapter_kind_of(const struct adapter_kind *kind, const char *module, size_t length)
 {
-    json_t *entry = json_object_get(kind->patterns, name), *other;
+    return (struct adapter_kind){ .rank = (unsigned)number_of(kind->ranks, module, length, kind->rank),
+                                  .alpha = number_of(kind->alphas, module, length, kind->alpha),
+                                  .root = kind->root,
+                                  .dora = kind->dora };
+}
+
+/* Whether one of the names so far is an end of this one. */
+static bool is_covered(const json_t *pattern, const char *name)
+{
     const char *earlier;
+    json_t *number;
 
-    if (entry)
-        return entry;
-    json_object_foreach(kind->patterns, earlier, other)
+    json_object_foreach((json_t *)(uintptr_t)pattern, earlier, number)
     {
-        if (first && ends_in(name, strlen(name), earlier, strlen(earlier)))
-            return NULL;
+        if (ends_in(name, strlen(name), earlier, strlen(earlier)))
+            return true;
     }
-    entry = json_pack("[i, f]", (int)kind->rank, kind->alpha);
-    json_object_set_new(kind->patterns, name, entry);
-    return entry;
+    return false;
 }
 
-static bool add_pattern(struct adapter_kind *kind, const char *name, const json_t *number, size_t which, bool first,
-                        struct error *err)
+/* One pattern; `whole`: its numbers are ranks. */
+static bool take_pattern(json_t **out, const json_t *given, bool whole, bool first, struct error *err)
 {
-    const double value = json_number_value(number), most = which ? ADAPTER_ALPHA_MOST : ADAPTER_RANK_MOST;
-    json_t *entry;
+    const double most = whole ? ADAPTER_RANK_MOST : ADAPTER_ALPHA_MOST;
+    const char *name;
+    json_t *number;
 
-    if (!*name || strpbrk(name, "^$*+?()[]{}|\\") || strlen(name) > 512)
-        return error_set(err, ERROR_UNSUPPORTED, "name ends of modules, as \"q_proj\" or \"layers.0.self_attn.q_proj\"",
-                         "%.100s is no end of a name", name);
-    if (!json_is_number(number) || !(value > 0 && value <= most) || (!which && value != (double)(unsigned)value))
-        return error_set(err, ERROR_RANGE, NULL, "%.100s: %s %g at most is needed", name,
-                         which ? "a number above 0 and" : "a whole number from 1 and", most);
-    entry = pattern_of(kind, name, first);
-    if (entry)
-        json_array_set_new(entry, which, which ? json_real(value) : json_integer((json_int_t)value));
+    if (!given || json_is_null(given))
+        return true;
+    if (!json_is_object(given) || json_object_size(given) > ADAPTER_PATTERNS_MOST)
+        return error_set(err, ERROR_TYPE, "{ \"q_proj\": 8 }", "not an object of at most %d names", ADAPTER_PATTERNS_MOST);
+    if (json_object_size(given))
+        *out = json_object();
+    json_object_foreach((json_t *)(uintptr_t)given, name, number)
+    {
+        const double value = json_number_value(number);
+
+        if (!*name || strpbrk(name, "^$*+?()[]{}|\\") || strlen(name) > 512)
+            return error_set(err, ERROR_UNSUPPORTED, "name ends of modules, as \"q_proj\" or \"layers.0.self_attn.q_proj\"",
+                             "%.100s is no end of a name", name);
+        if (!json_is_number(number) || !(value > 0 && value <= most) || (whole && value != (double)(unsigned)value))
+            return error_set(err, ERROR_RANGE, NULL, "%.100s: %s %g at most is needed", name,
+                             whole ? "a whole number from 1 and" : "a number above 0 and", most);
+        if (!first || !is_covered(*out, name))
+            json_object_set_new(*out, name, whole ? json_integer((json_int_t)value) : json_real(value));
+    }
     return true;
 }
 
 bool adapter_patterns(struct adapter_kind *kind, const json_t *ranks, const json_t *alphas, bool first, struct error *err)
 {
-    static const char *const fields[] = { "rank_pattern", "alpha_pattern" };
-    const json_t *const given[] = { ranks, alphas };
-
-    for (size_t i = 0; i < 2; i++) {
-        const char *name;
-        json_t *number;
-
-        if (!given[i] || json_is_null(given[i]))
-            continue;
-        if (!json_is_object(given[i]) || json_object_size(given[i]) > ADAPTER_PATTERNS_MOST)
-            return error_set(err, ERROR_TYPE, "{ \"q_proj\": 8 }", "not an object of at most %d names", ADAPTER_PATTERNS_MOST) ||
-                   error_at(err, "%s", fields[i]);
-        if (!kind->patterns && json_object_size(given[i]))
-            kind->patterns = json_object();
-        json_object_foreach((json_t *)(uintptr_t)given[i], name, number)
-        {
-            if (!add_pattern(kind, name, number, i, first, err))
-                return error_at(err, "%s", fields[i]);
-        }
-    }
-    return true;
+    return (take_pattern(&kind->ranks, ranks, true, first, err) || error_at(err, "rank_pattern")) &&
+           (take_pattern(&kind->alphas, alphas, false, first, err) || error_at(err, "alpha_pattern"));
 }
 
 double adapter_scale(const struct adapter_kind *kind)
@@ -255,7 +251,7 @@ static bool write_config(const char *folder, const struct adapter *adapter, cons
                   "CAUSAL_LM", "base_model_name_or_path", adapter->base, "inference_mode", 1, "r", (int)kind->rank, "lora_alpha",
                   alpha, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out", 0, "use_rslora", (int)kind->root, "use_dora",
                   (int)kind->dora, "modules_to_save", "target_modules", target_modules(tensors, adapter->count));
-    if (config && kind->patterns) {
+    if (config && (kind->ranks || kind->alphas)) {
         json_object_set_new(config, "rank_pattern", pattern_config(adapter, tensors, false));
         json_object_set_new(config, "alpha_pattern", pattern_config(adapter, tensors, true));
     }

@@ -28,19 +28,17 @@ struct adapter_kind {
     double alpha;
     bool root; /* rsLoRA: divided by the rank's square root (use_rslora) */
     bool dora;
-    json_t *
-        patterns; /* owned: { end of a module's name: [rank, alpha] } for modules of others (rank_pattern, alpha_pattern); NULL: none */
+    json_t *ranks, *alphas; /* owned: { end of a module's name: number } of others (rank_pattern, alpha_pattern); NULL: none */
 };
 
 void adapter_kind_free(struct adapter_kind *kind);
 
-/* Rank and alpha of one module, without patterns: those of the longest of the names that is the module's or an end of it behind a dot, else the
+/* Rank and alpha of one module, without patterns: for each that of the longest name that is the module's or an end of it behind a dot, else the
  * adapter's own. `length` of the name without its part. */
 struct adapter_kind adapter_kind_of(const struct adapter_kind *kind, const char *module, size_t length);
 
-/* Fills `kind->patterns` from two objects { end of a name: number }; a name in one of them takes the adapter's own for the other. With `first`,
- * as PEFT has it, a name counts for nothing where an earlier one is an end of it. Errors, the place "rank_pattern": type, range, unsupported (a
- * regular expression). */
+/* Takes two objects { end of a name: number } over into `kind`; either may be NULL. With `first`, as PEFT has it, a name counts for nothing where an
+ * earlier one is an end of it. Errors, the place "rank_pattern": type, range, unsupported (a regular expression). */
 bool adapter_patterns(struct adapter_kind *kind, const json_t *ranks, const json_t *alphas, bool first, struct error *err);
 
 /* s: what the product of B and A is multiplied by. */

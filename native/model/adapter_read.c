@@ -165,23 +165,20 @@ json_t *adapter_modules(const char *folder, struct error *err)
     return NULL;
 }
 
-/* { name: rank } or { name: alpha } of those that differ from the adapter's; NULL when there are none. */
-static json_t *told_pattern(const struct adapter_kind *kind, size_t which)
+/* Whole numbers as such: a run spec has no others. */
+static json_t *told_pattern(json_t *pattern)
 {
-    json_t *told = json_object(), *pattern;
+    json_t *told = json_copy(pattern), *number;
     const char *name;
 
-    json_object_foreach(kind->patterns, name, pattern)
+    json_object_foreach(pattern, name, number)
     {
-        const double value = json_number_value(json_array_get(pattern, which)), own = which ? kind->alpha : (double)kind->rank;
+        const double value = json_number_value(number);
 
-        if (value != own)
-            json_object_set_new(told, name, value == floor(value) ? json_integer((json_int_t)value) : json_real(value));
+        if (value == floor(value))
+            json_object_set_new(told, name, json_integer((json_int_t)value));
     }
-    if (json_object_size(told))
-        return told;
-    json_decref(told);
-    return NULL;
+    return told;
 }
 
 json_t *adapter_describe(const char *folder, struct error *err)
@@ -192,8 +189,8 @@ json_t *adapter_describe(const char *folder, struct error *err)
     if (modules)
         told = json_pack("{s:s, s:i, s:o, s:s*, s:o*, s:o*, s:o}", "kind", kind.dora ? "dora" : "lora", "rank", (int)kind.rank,
                          "alpha", kind.alpha == floor(kind.alpha) ? json_integer((json_int_t)kind.alpha) : json_real(kind.alpha),
-                         "scaling", kind.root ? "root" : NULL, "rank_pattern", told_pattern(&kind, 0), "alpha_pattern",
-                         told_pattern(&kind, 1), "targets", modules);
+                         "scaling", kind.root ? "root" : NULL, "rank_pattern", told_pattern(kind.ranks), "alpha_pattern",
+                         told_pattern(kind.alphas), "targets", modules);
     adapter_kind_free(&kind);
     return told;
 }

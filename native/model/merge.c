@@ -338,20 +338,23 @@ static void add_adapter_file(struct buffer *b, const struct merge *m, const stru
 }
 
 /* llama.cpp divides one alpha by each module's own rank. */
-static bool one_alpha(const struct adapter_kind *kind, struct error *err)
+static bool one_alpha(const struct adapter_file *adapter, struct error *err)
 {
+    const struct adapter_kind *kind = &adapter->kind;
     const double wanted = adapter_scale(kind) * kind->rank;
-    const char *name;
-    json_t *pattern;
 
-    json_object_foreach(kind->patterns, name, pattern)
-    {
-        const struct adapter_kind one = adapter_kind_of(kind, name, strlen(name));
-        const double alpha = adapter_scale(&one) * one.rank;
+    for (size_t i = 0; i < adapter->file.count; i++) {
+        size_t module = 0;
+        const char *name = adapter->file.tensors[i].name;
 
-        if (fabs(alpha - wanted) > 1e-6 * wanted)
+        if (adapter_part_of(name, &module) != ADAPTER_A)
+            continue;
+
+        const struct adapter_kind one = adapter_kind_of(kind, name, module);
+
+        if (fabs(adapter_scale(&one) * one.rank - wanted) > 1e-6 * wanted)
             return error_set(err, ERROR_UNSUPPORTED, "merge it into the model instead",
-                             "a GGUF adapter has one alpha for all modules, and %.100s has another", name);
+                             "a GGUF adapter has one alpha for all modules, and %.*s has another", (int)module, name);
     }
     return true;
 }
@@ -361,7 +364,7 @@ static bool write_adapter(struct merge *m, const char *base, const char *out, st
     struct gguf file;
     struct buffer bytes = { 0 };
     struct tensor *tensors = calloc(m->adapter.file.count + 2, sizeof *tensors);
-    bool ok = one_alpha(&m->adapter.kind, err) && gguf_open(&file, base, err) &&
+    bool ok = one_alpha(&m->adapter, err) && gguf_open(&file, base, err) &&
               (tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for the adapter"));
 
     for (size_t i = 0; ok && i < file.tensor_count; i++)

@@ -153,7 +153,7 @@ static int speak_main(struct invocation *in, const struct measure *m, struct err
                                 .batch = 16,
                                 .max_tokens = 512,
                                 .each = option_flag(in, "each"),
-                                .constrained = option_flag(in, "constrain") };
+                                .constrain = option_text(in, "constrain", NULL) };
     struct rusage used;
 
     if (constrained_to_tools(in, err) && option_integer(in, "batch", 1, 4096, &calls.batch, err) &&
@@ -246,7 +246,8 @@ static const struct option options[] = {
     { "choices", NULL, "rows {prompt | messages, choices, answer}: which choice the model finds most likely" },
     { "batch", "N", "of --generate: sequences at once (default 16); the answers are the same" },
     { "max-tokens", "N", "of --generate: end an answer after so many tokens (default 512)" },
-    { "constrain", "tools", "of --generate: write calls only, right by the schemas of the row's tools" },
+    { "constrain", "tools[-or-text]",
+      "of --generate: write calls right by the schemas of the row's tools, or text where it says so" },
     { "each", NULL, "of --generate: print what was written for each row, too (with --json)" },
     { "before", NULL, "measure the state before the first round, too" },
     { NULL, NULL, NULL },

@@ -128,8 +128,7 @@ static void told(void *context, json_t *progress)
 static json_t *job_of(const struct eval_calls *how, const struct asked *a)
 {
     return json_pack("{s:s, s:O, s:I, s:I, s:f, s:i, s:s*}", "job", "answer", "items", a->items, "rows", (json_int_t)how->batch,
-                     "max_tokens", (json_int_t)how->max_tokens, "temperature", 0.0, "seed", 0, "constrain",
-                     how->constrained ? "tools" : NULL);
+                     "max_tokens", (json_int_t)how->max_tokens, "temperature", 0.0, "seed", 0, "constrain", how->constrain);
 }
 
 static bool ask(struct speaker *speaker, const struct eval_calls *how, const struct rows *rows, const struct asked *a,

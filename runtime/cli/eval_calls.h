@@ -14,7 +14,8 @@ struct eval_calls {
     int64_t most;       /* rows; 0: all */
     int64_t batch;      /* sequences at once: what is written does not depend on it */
     int64_t max_tokens; /* of an answer */
-    bool each, constrained;
+    bool each;
+    const char *constrain; /* as the job's; NULL: not */
 };
 
 /* { data, cases, right, accuracy, why: { WORD: count }, prompt_tokens, tokens, seconds, tokens_per_second } over the rows whose last turn calls

@@ -100,8 +100,9 @@ bool speaker_constrain(const struct invocation *in, json_t *job, struct error *e
 
     if (!what)
         return true;
-    if (strcmp(what, "tools") != 0)
-        return error_set(err, ERROR_USAGE, NULL, "--constrain %s: tools is what answers can be constrained to", what);
+    if (strcmp(what, "tools") != 0 && strcmp(what, "tools-or-text") != 0)
+        return error_set(err, ERROR_USAGE, NULL, "--constrain %s: tools or tools-or-text is what answers can be constrained to",
+                         what);
     json_object_set_new(job, "constrain", json_string(what));
     return true;
 }

@@ -31,7 +31,7 @@ enum { SPEAKER_FILE_MOST = 1 << 20 };
         { "top-p", "P", "draw among the most likely that together reach P" },                                                    \
         { "min-p", "P", "draw among those at least P times as likely as the first" },                                            \
         { "repetition", "R", "divide the logits of tokens that were there by R (default 1)" },                                   \
-        { "constrain", "tools", "the answer is calls of the conversation's tools, right by their schemas" },                     \
+        { "constrain", "tools[-or-text]", "the answer is calls of the conversation's tools, right by their schemas, or text" },  \
         { "stop", "TEXT", "end before this text; may be given more than once" },                                                 \
     {                                                                                                                            \
         "seed", "N", "of the draws (default 0)"                                                                                  \

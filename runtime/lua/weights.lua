@@ -81,13 +81,20 @@ local function magnified(state, y, weight, a, b, scale, module, inp, out, sizes)
   return result
 end
 
--- Rank and scale of a module: those of the longest pattern that is an end of its name, else the adapter's.
-local function size_of_adapter(lora, module)
-  local rank, scale, longest = lora.rank, lora.scale, 0
-  for _, p in ipairs(lora.patterns or {}) do
-    if #p[1] > longest and (module == p[1] or string.sub(module, -#p[1] - 1) == "." .. p[1]) then longest, rank, scale = #p[1], p[2], p[3] end
+-- The number of the longest name in the list that is the module's or an end of it, else its own.
+local function patterned(list, module, own)
+  local longest = 0
+  for _, p in ipairs(list) do
+    if #p[1] > longest and (module == p[1] or string.sub(module, -#p[1] - 1) == "." .. p[1]) then longest, own = #p[1], p[2] end
   end
-  return rank, scale
+  return own
+end
+-- Rank and scale of a module.
+local function size_of_adapter(lora, module)
+  local p = lora.patterns
+  if not p then return lora.rank, lora.scale end
+  local rank = patterned(p.ranks, module, lora.rank)
+  return rank, patterned(p.alphas, module, p.alpha) / (p.root and R.native.math.sqrt(rank) or rank)
 end
 
 -- y + dot(dot(x, A), B) * scale, in the form that the canonical rewrites know.

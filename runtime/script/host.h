@@ -79,7 +79,8 @@ struct script_model_request {
     int64_t rank;       /* LoRA rank; 0: no adapters */
     double scale;       /* what the product of the adapter is multiplied by: adapter_scale */
     bool dora;          /* with magnitudes */
-    json_t *patterns; /* [ [end of a module's name, rank, scale] ] of others, the longest that fits holds; NULL: none; borrowed */
+    json_t
+        *patterns; /* { ranks: [ [end of a name, rank] ], alphas: alike, alpha, root }: modules of others; NULL: none; borrowed */
     const char *const *targets; /* ends of module names that get adapters ("q_proj"); NULL: every linear but lm_head */
     size_t target_count;
     bool train_all; /* every parameter carries a gradient; else the adapters alone (with rank 0: every one) */

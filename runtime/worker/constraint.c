@@ -43,12 +43,12 @@ static bool can_print(const struct token_table *table, const struct call_form *f
 }
 
 bool constraint_new(struct constraint *c, const struct session *s, const struct token_table *table, const json_t *conversation,
-                    uint64_t most, struct error *err)
+                    bool choice, uint64_t most, struct error *err)
 {
     const struct conversation_format format = session_format(s);
     bool ok;
 
-    *c = (struct constraint){ 0 };
+    *c = (struct constraint){ .choice = choice };
     ok = call_schema_read(&c->schema, json_object_get(conversation, "tools"), err) &&
          call_form_read(&c->form, &format, conversation, err) && call_grammar_of(&c->grammar, &c->form, &c->schema, err) &&
          can_spell_all(table, &c->schema.names, err) && can_print(table, &c->form, err);
@@ -57,24 +57,58 @@ bool constraint_new(struct constraint *c, const struct session *s, const struct 
     if (!ok)
         return false;
     c->state = call_begin(&c->grammar);
+    if (choice)
+        return c->form.head.count > 0 || error_set(err, ERROR_UNSUPPORTED, "constrain to tools, or not at all",
+                                                   "the template prints nothing before a call's name: a call looks as text does");
     return call_rest(&c->grammar, &c->state) < most ||
            error_set(err, ERROR_LIMIT, "give it more tokens",
                      "the shortest call takes %zu tokens, letter by letter, and %llu are left",
                      call_rest(&c->grammar, &c->state) + 1, (unsigned long long)most);
 }
 
+/* Whether the token would end the opening of a call: what comes behind that must be one. */
+static bool ends_opening(struct constraint *c, const struct token_table *table, uint32_t id)
+{
+    const struct token_entry *e = table->place[id] ? &table->list[table->place[id] - 1] : NULL;
+    const struct call_mark mark = call_memory_mark(&c->memory);
+    struct call_state s = c->state;
+    bool right = true;
+
+    for (uint32_t i = 0; right && s.mode == CALL_HEAD && i < (e ? e->size : 1); i++)
+        right = call_feed(&c->grammar, &c->memory, &s, e ? (uint8_t)e->bytes[i] : CALL_SPECIAL + id);
+    call_memory_back(&c->memory, mark);
+    return right && s.mode != CALL_HEAD;
+}
+
+/* Every token but those that end the opening; `bits` has the tokens that go on as a call does. */
+static void allow_text(struct constraint *c, const struct token_table *table, uint64_t *bits)
+{
+    for (uint32_t id = 0; id < table->ids; id++)
+        if (c->text || !ends_opening(c, table, id))
+            bits[id / 64] |= UINT64_C(1) << id % 64;
+}
+
+static bool may_be_text(const struct constraint *c)
+{
+    return c->choice && (c->text || c->state.mode == CALL_HEAD);
+}
+
 void constraint_allow(struct constraint *c, const struct token_table *table, const struct generation *g, uint64_t most,
                       const uint32_t *ends, size_t end_count, uint64_t *bits)
 {
     for (; c->fed < g->count; c->fed++) {
-        bool right = token_table_feed(table, &c->grammar, &c->memory, &c->state, g->tokens[c->fed]);
+        const bool opening = may_be_text(c);
 
-        assert(right); /* nothing else was allowed */
-        (void)right;
+        if (c->text || token_table_feed(table, &c->grammar, &c->memory, &c->state, g->tokens[c->fed]))
+            continue;
+        assert(opening); /* nothing else was allowed */
+        c->text = opening;
     }
-    if (most > g->count + 1) /* this token, and the one that ends the turn */
+    if (!c->text && most > g->count + 1) /* this token, and the one that ends the turn */
         token_table_allow(table, &c->grammar, &c->memory, &c->state, (size_t)(most - g->count - 2), bits);
-    for (size_t i = 0; call_ended(&c->grammar, &c->state) && i < end_count; i++)
+    if (may_be_text(c))
+        allow_text(c, table, bits);
+    for (size_t i = 0; !c->text && call_ended(&c->grammar, &c->state) && i < end_count; i++)
         bits[ends[i] / 64] |= UINT64_C(1) << ends[i] % 64;
 }
 
@@ -103,8 +137,10 @@ bool constraints_of(struct constraints *c, const struct session *s, const json_t
     *c = (struct constraints){ .session = s, .first = list, .count = count };
     if (!what)
         return true;
-    if (strcmp(what, "tools") != 0)
-        return error_set(err, ERROR_UNKNOWN, "\"tools\" is what answers can be constrained to", "constrain: %.40s", what);
+    c->choice = strcmp(what, "tools-or-text") == 0;
+    if (!c->choice && strcmp(what, "tools") != 0)
+        return error_set(err, ERROR_UNKNOWN, "\"tools\" and \"tools-or-text\" are what answers can be constrained to",
+                         "constrain: %.40s", what);
     c->end_count = generate_ends(s, c->ends);
     c->list = calloc(count + 1, sizeof *c->list);
     if (!c->list)
@@ -121,7 +157,7 @@ bool constraints_add(struct constraints *c, size_t i, const json_t *conversation
 {
     if (!conversation)
         return error_set(err, ERROR_MISSING, "give a conversation with tools", "a text calls no tools");
-    return constraint_new(&c->list[i], c->session, &c->table, conversation, most_of(c, &c->first[i]), err);
+    return constraint_new(&c->list[i], c->session, &c->table, conversation, c->choice, most_of(c, &c->first[i]), err);
 }
 
 void constraints_free(struct constraints *c)

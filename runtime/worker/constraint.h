@@ -3,6 +3,9 @@
  *     tools of the conversation ── call_schema ──┐
  *     its template              ── call_form ────┴─> call_automaton ── token_table ──> a bit for each token, before each draw
  *
+ * With a choice the answer may be free text, too. It is a call from where it begins with all of the opening that the template prints before a
+ * name; a token that would write the opening and then what is no call, or no whole one, may not come. What has parted from the opening is text.
+ *
  * An answer is one call or several (call_automaton.h), then the end of the turn. It is whole within the tokens that it may have: a token
  * is left out where the shortest right answer behind it would not fit. The same tokens are allowed on every machine.
  */
@@ -20,14 +23,15 @@ struct constraint {
     struct call_grammar grammar;
     struct call_memory memory;
     struct call_state state;
-    uint32_t fed; /* tokens of the sequence */
+    uint32_t fed;      /* tokens of the sequence */
+    bool choice, text; /* text may come instead; it has */
 };
 
 /* For what follows `conversation`, in at most `most` tokens, the one that ends the turn included. Free with constraint_free, after a failure too.
- * Errors: those of call_schema.h and call_form.h, unsupported (bytes of the tools' names that no token is alone), limit (no call
- * is so short). */
+ * Errors: those of call_schema.h and call_form.h, unsupported (bytes of the tools' names that no token is alone; a choice where the template
+ * prints nothing before a name), limit (no call is so short, and there is no choice). */
 bool constraint_new(struct constraint *c, const struct session *s, const struct token_table *table, const json_t *conversation,
-                    uint64_t most, struct error *err);
+                    bool choice, uint64_t most, struct error *err);
 void constraint_free(struct constraint *c);
 
 /* The bits of the tokens that g may go on with; `most` as above. `bits` is all zero. */
@@ -43,9 +47,10 @@ struct constraints {
     size_t count;
     uint32_t ends[GENERATE_ENDS];
     size_t end_count;
+    bool choice;
 };
 
-/* By the job's `constrain`: "tools", or absent, and then nothing is done. Sets `allow` of the options; then constraints_add is needed for every
+/* By the job's `constrain`: "tools", "tools-or-text", or absent, and then nothing is done. Sets `allow` of the options; then constraints_add is needed for every
  * sequence, whose prompt and `most` stand. `c` and `list` stay where they are. Free with constraints_free, after a failure too. Errors: unknown (another
  * word), missing (a prompt that is no conversation), unsupported (no token ends a turn), those of token_table.h; those of
  * constraint_new. */

@@ -5,7 +5,7 @@
  * job    { outer: CID | null, adapter: folder | null, prompt: text | conversation: { messages, tools? }, max_tokens,
  *          temperature?: number (0, or none: the most likely token), top_k?, top_p?, min_p?, repetition?: as in generate.h,
  *          as_model?: true (what is not said is as the model's generation_config.json says), stop?: [ text ],
- *          constrain?: "tools": constraint.h, seed }
+ *          constrain?: "tools" or "tools-or-text": constraint.h, seed }
  * report { text }, what has come since the last report; never half a character
  * result { text, tokens, prompt_tokens, ids: [ number ], logprobs: [ number ], end: "end_of_turn" | "stop" | "length" | "context" }
  *

@@ -147,21 +147,27 @@ static bool read_text(struct session *s, struct error *err)
     return true;
 }
 
+/* [ [name, number] ] */
+static json_t *pattern_list(json_t *pattern)
+{
+    json_t *list = json_array(), *number;
+    const char *name;
+
+    json_object_foreach(pattern, name, number)
+    {
+        json_array_append_new(list, json_pack("[s, O]", name, number));
+    }
+    return list;
+}
+
 static bool read_patterns(struct session_adapter *out, const json_t *adapter, struct error *err)
 {
-    const char *name;
-    json_t *pattern;
-
     if (!adapter_patterns(&out->kind, json_object_get(adapter, "rank_pattern"), json_object_get(adapter, "alpha_pattern"), false,
                           err))
         return error_at(err, "adapter");
-    out->patterns = out->kind.patterns ? json_array() : NULL;
-    json_object_foreach(out->kind.patterns, name, pattern)
-    {
-        const struct adapter_kind one = adapter_kind_of(&out->kind, name, strlen(name));
-
-        json_array_append_new(out->patterns, json_pack("[s, i, f]", name, (int)one.rank, adapter_scale(&one)));
-    }
+    if (out->kind.ranks || out->kind.alphas)
+        out->patterns = json_pack("{s:o, s:o, s:f, s:b}", "ranks", pattern_list(out->kind.ranks), "alphas",
+                                  pattern_list(out->kind.alphas), "alpha", out->kind.alpha, "root", (int)out->kind.root);
     return true;
 }
 

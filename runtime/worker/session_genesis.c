@@ -68,7 +68,7 @@ static bool check_kind(const struct session *s, const struct adapter_kind *found
     if (found->dora != own->dora)
         return error_set(err, ERROR_MISMATCH, found->dora ? "set adapter.kind = \"dora\"" : "set adapter.kind = \"lora\"",
                          "the adapter is %s DoRA, the run's %s", found->dora ? "a" : "no", own->dora ? "is" : "is none");
-    if (!found->patterns && !own->patterns)
+    if (!found->ranks && !found->alphas && !own->ranks && !own->alphas)
         return same_kind(own, found, err);
     for (size_t i = 0; i < s->layout.count; i++) {
         const char *name = s->layout.parameters[i].name;

@@ -46,10 +46,12 @@ expect 2 "a run has its model" sample --prompt x --run bafk --adapter x
 for seed in 1 2 3; do
     expect 0 '"text":"<tool_call>{\\"name\\": \\"[a-z_]*\\", \\"arguments\\": *{.*}}</tool_call>".*"end":"end_of_turn"' sample --constrain tools --messages models/pocket/tools/held_out.jsonl --max-tokens 9$seed --temperature 50 --seed $seed --json
 done
+# With a choice the answer may be text, and may be shorter than any call.
+expect 0 '"text":' sample --constrain tools-or-text --messages models/pocket/tools/held_out.jsonl --max-tokens 20 --json
 expect 3 "the shortest call takes" sample --constrain tools --messages models/pocket/tools/held_out.jsonl --max-tokens 20
 expect 3 "a text calls no tools" sample --constrain tools --prompt x
 expect 3 "there are no tools to call" sample --constrain tools --messages "$work/list.json"
-expect 2 "tools is what answers can be constrained to" sample --constrain json --prompt x
+expect 2 "tools or tools-or-text is what answers can be constrained to" sample --constrain json --prompt x
 expect 2 "exclude each other" sample --constrain tools --stop x --prompt x
 # Nothing is left behind.
 mkdir "$work/tmp"
