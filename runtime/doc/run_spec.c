@@ -86,9 +86,6 @@ static bool check_offered(const json_t *spec, struct error *err)
         return refuse_later("trust.replicas", "more than one replica", err);
     if (json_is_string(at(spec, "dataset.sealed")))
         return refuse_later("dataset.sealed", "a sealed dataset", err);
-    if (json_is_integer(at(spec, "committee.size")) &&
-        number(spec, "committee.size") < (int64_t)json_array_size(at(spec, "committee.panel")))
-        return refuse_later("committee.size", "a committee smaller than its panel", err);
     return true;
 }
 
@@ -168,9 +165,9 @@ static bool check_committee(const json_t *spec, struct error *err)
     int64_t size = number(spec, "committee.size"), threshold = number(spec, "committee.threshold");
     int64_t release = number(spec, "committee.release_threshold"), members = (int64_t)json_array_size(panel);
 
-    if (size != members) {
-        error_set(err, ERROR_RANGE, "the whole panel is the committee", "the size is %lld, the panel has %lld", (long long)size,
-                  (long long)members);
+    if (size > members) {
+        error_set(err, ERROR_RANGE, "a committee is drawn from the panel", "the size is %lld, the panel has %lld",
+                  (long long)size, (long long)members);
         return range("committee.size", err);
     }
     if (threshold * 2 <= size || threshold > size) {

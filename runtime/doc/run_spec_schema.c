@@ -88,6 +88,7 @@ static const struct schema quorum = SCHEMA(quorum_fields);
 static const struct schema_field member_fields[] = {
     FIELD("did", DID),
     FIELD("account", ADDRESS),
+    FIELD("weight", INTEGER, .least = 1, .most = 1000000, .optional = true),
 };
 static const struct schema member = SCHEMA(member_fields);
 static const struct schema_field a_member = FIELD("", OBJECT, .of = &member);

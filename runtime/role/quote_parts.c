@@ -8,6 +8,23 @@
 #include "runtime/script/host.h"
 #include "runtime/worker/batch.h"
 
+/* The chance that `drawn` of `all`, `bad` of whom lie, hold more than `most` of these: each draw equally likely, whatever the weights. */
+static double draw_beyond(uint32_t all, uint32_t bad, uint32_t drawn, uint32_t most)
+{
+    double chance[SPEC_PANEL + 1] = { 1 }, beyond = 0; /* of so many liars among those drawn so far */
+
+    for (uint32_t k = 0; k < drawn; k++)
+        for (uint32_t i = k + 1; i-- > 0;) {
+            double liar = i < bad ? (double)(bad - i) / (double)(all - k) : 0;
+
+            chance[i + 1] += chance[i] * liar;
+            chance[i] *= 1 - liar;
+        }
+    for (uint32_t i = most + 1; i <= drawn; i++)
+        beyond += chance[i];
+    return beyond;
+}
+
 json_t *quote_committee(struct quote *q)
 {
     const struct run_spec *s = &q->a.course.spec;
@@ -16,6 +33,13 @@ json_t *quote_committee(struct quote *q)
 
     if (f == 0)
         quote_warn(q, "with %lld of %lld no member of the committee may lie or be bought", (long long)threshold, (long long)n);
+    if (n < (int64_t)s->committee.panel_count)
+        quote_warn(q,
+                   "committees of %lld of %zu: were a third of the panel liars, a draw would hold more than %lld of them in %.1f "
+                   "%% of rounds",
+                   (long long)n, s->committee.panel_count, (long long)f,
+                   100 * draw_beyond((uint32_t)s->committee.panel_count, (uint32_t)(s->committee.panel_count - 1) / 3,
+                                     (uint32_t)n, (uint32_t)f));
     if (n - threshold == 0)
         quote_warn(q, "a single syncer that is away stops the run until it is back");
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "members", (json_int_t)n, "threshold", (json_int_t)threshold,

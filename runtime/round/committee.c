@@ -22,6 +22,40 @@ static bool may_sit(const struct rules *rules, const json_t *previous, int64_t r
     return round > amendment_rounds(rules, previous) || value_find(json_object_get(previous, "members"), "did", did);
 }
 
+static int64_t weight_of(const struct rules *rules, uint32_t place)
+{
+    const json_t *weight = json_object_get(json_array_get(rules->panel, place), "weight");
+    return json_is_integer(weight) ? json_integer_value(weight) : 1;
+}
+
+/* The first `seats` of the list become who was drawn, in order. */
+static void draw_seats(const struct rules *rules, struct stream *stream, uint32_t *list, size_t count, size_t seats)
+{
+    for (size_t k = 0; k < seats; k++) {
+        uint64_t sum = 0, drawn;
+        size_t at = k;
+        for (size_t i = k; i < count; i++)
+            sum += (uint64_t)weight_of(rules, list[i]);
+        for (drawn = stream_below(stream, sum); drawn >= (uint64_t)weight_of(rules, list[at]); at++)
+            drawn -= (uint64_t)weight_of(rules, list[at]);
+        uint32_t taken = list[at];
+        list[at] = list[k];
+        list[k] = taken;
+    }
+}
+
+static bool is_weighted(const struct rules *rules)
+{
+    size_t i;
+    json_t *seat;
+    json_array_foreach(rules->panel, i, seat)
+    {
+        if (json_object_get(seat, "weight"))
+            return true;
+    }
+    return false;
+}
+
 json_t *committee_draw(const struct rules *rules, const json_t *previous, int64_t round, const struct hash *seed)
 {
     size_t size = json_array_size(rules->panel), count = 0;
@@ -33,8 +67,13 @@ json_t *committee_draw(const struct rules *rules, const json_t *previous, int64_
             order[count++] = (uint32_t)i;
     if (seed) {
         struct stream stream;
+        size_t seats = round > rules->rounds || count < (size_t)rules->size ? count : (size_t)rules->size;
         stream_start(&stream, *seed, "committee", 0);
-        stream_shuffle(&stream, order, count);
+        if (is_weighted(rules))
+            draw_seats(rules, &stream, order, count, seats);
+        else
+            stream_shuffle(&stream, order, count);
+        count = seats;
     }
     json_t *committee = json_array();
     for (size_t i = 0; i < count; i++)

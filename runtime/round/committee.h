@@ -2,8 +2,9 @@
  *
  *     n members, threshold q > n/2;  f = min(2q-n-1, n-q) liars tolerated in every respect;  t = f+1 <= q-f
  *
- * Round 0 and the rounds after the last: the spec's panel less the convicted. Rounds 1..N: those of the panel that are
- * enrolled and not convicted. With the full `size` the spec's threshold holds, else n - floor((n-1)/3).
+ * Round 0 and the rounds after the last: the spec's panel less the convicted. Rounds 1..N: `size` of the panel that are
+ * enrolled and not convicted, drawn by the seed without replacement, each seat among those left by their weights (1 where the panel gives
+ * none); all where there are no more. With exactly `size` members the spec's threshold holds, else n - floor((n-1)/3).
  */
 #ifndef RONDO_ROUND_COMMITTEE_H
 #define RONDO_ROUND_COMMITTEE_H

@@ -143,8 +143,8 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     if (rules->share_trainers + rules->share_syncers > RULES_UNIT)
         refuse(&in, ERROR_RANGE, "payment.terms", "the shares add up to more than 1");
     copy_amount(&in, "payment.per_round", rules->per_round);
-    if (in.ok && (size_t)rules->size != json_array_size(rules->panel))
-        refuse(&in, ERROR_UNSUPPORTED, "committee.size", "a committee smaller than the panel is not offered yet");
+    if (in.ok && (size_t)rules->size > json_array_size(rules->panel))
+        refuse(&in, ERROR_RANGE, "committee.size", "a committee larger than the panel");
     return in.ok;
 }
 

@@ -17,7 +17,7 @@ enum { RULES_UNIT = 1000000000 };
 struct rules {
     char run[80];      /* run id: CID of the spec */
     json_t *spec;      /* owned */
-    json_t *panel;     /* borrowed from spec: [ { did, account } ] in spec order */
+    json_t *panel;     /* borrowed from spec: [ { did, account, weight? } ] in spec order */
     json_t *allowed;   /* borrowed from spec: [ did ] of an allow-list, or NULL */
     json_t *amendable; /* borrowed from spec: [ name ] of what its sponsor may change (amendment.h), or NULL */
     int64_t rounds, shards;

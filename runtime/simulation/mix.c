@@ -163,6 +163,11 @@ struct simulation simulation_from_seed(uint64_t seed)
     set.late_trainers = sim_below(&dice, 6) == 0;
     set.rollback = sim_below(&dice, 6) == 0;
     draw_scenario(&dice, &set);
+    if (seed % 8 == 3 && set.syncers == 4 && !set.lying_syncers) {
+        set.seats = 4;
+        set.syncers = 5;
+        set.threshold = 4;
+    }
     set.amends = sim_below(&dice, 8) == 0;
     set.deposits = sim_below(&dice, 8) == 0;
     return set;

@@ -196,18 +196,22 @@ static bool all_done(const struct sim *s)
 static json_t *make_spec(const struct sim *s)
 {
     const struct simulation *set = s->set;
+    bool some = set->seats && set->seats < set->syncers && !set->lying_syncers;
+    int seats = some ? set->seats : set->syncers;
     char account[ADDRESS_TEXT];
     json_t *panel = json_array();
     for (int i = 0; i < set->syncers; i++)
         json_array_append_new(panel, json_pack("{ssss}", "did", s->nodes[i].did, "account", s->nodes[i].account));
-    json_t *spec =
-        json_pack("{sis{si}s{sisisisis{sssisi}}s{sisisisisosi}s{sssisiss}sis{sss{ssss}si}s{si}}", "rounds", set->rounds,
-                  "dataset", "shards", 3 * set->trainers + 1, "quorum", "trainers", set->quorum, "round_ms", ROUND_MS, "close_ms",
-                  400, "drop_after", 3, "grace", "factor", "3", "min_ms", 300, "max_ms", 4000, "committee", "size", set->syncers,
-                  "threshold", set->threshold, "view_ms", VIEW_MS, "settle_ms", 150, "panel", panel, "release_threshold",
-                  set->threshold, "trust", "spot_check", set->spot_check, "challenge_rounds", 3, "answer_rounds", 1, "correction",
-                  set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment", "per_round", "1000", "terms",
-                  "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
+    for (int i = 0; some && i < set->syncers; i++)
+        json_object_set_new(json_array_get(panel, (size_t)i), "weight", json_integer(1 + i));
+    json_t *spec = json_pack(
+        "{sis{si}s{sisisisis{sssisi}}s{sisisisisosi}s{sssisiss}sis{sss{ssss}si}s{si}}", "rounds", set->rounds, "dataset",
+        "shards", 3 * set->trainers + 1, "quorum", "trainers", set->quorum, "round_ms", ROUND_MS, "close_ms", 400, "drop_after",
+        3, "grace", "factor", "3", "min_ms", 300, "max_ms", 4000, "committee", "size", seats, "threshold",
+        some ? seats - (seats - 1) / 3 : set->threshold, "view_ms", VIEW_MS, "settle_ms", 150, "panel", panel,
+        "release_threshold", set->threshold, "trust", "spot_check", set->spot_check, "challenge_rounds", 3, "answer_rounds", 1,
+        "correction", set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment", "per_round", "1000", "terms",
+        "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
     json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
     json_object_set_new(spec, "account", json_string(chain_sponsor(s->chain, account)));
     if (set->deposits)

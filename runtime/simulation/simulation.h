@@ -81,6 +81,7 @@ enum invariant { HOLDS, FORK, STATEMENT, MONEY, CENSORED, CONVICTED, STATE, ENDS
 struct simulation {
     uint64_t seed;
     int trainers, syncers, threshold, rounds;
+    int seats;                         /* of a committee, drawn from honest syncers with weights; 0: all of them */
     int quorum;                        /* trainers needed for a round */
     int lying_trainers, lying_syncers; /* of a lie each, drawn among `faults` */
     uint64_t faults;                   /* 1 << enum fault */

@@ -57,6 +57,35 @@ static void draws_below_n_are_uniform_and_streams_differ(void **state)
     assert_in_range(same, 9600, 10400);
 }
 
+static void a_committee_is_drawn_from_the_panel_by_weights(void **state)
+{
+    (void)state;
+    struct rules rules = { .rounds = 9, .size = 2, .threshold = 2 };
+    rules.panel = json_pack("[{sssi}{ss}{sssi}{sssi}]", "did", "a", "weight", 1, "did", "b", "did", "c", "weight", 2, "did", "d",
+                            "weight", 4);
+    json_t *record = json_pack("{s[{ss}{ss}{ss}{ss}]}", "members", "did", "a", "did", "b", "did", "c", "did", "d");
+    unsigned seated[4] = { 0 };
+    for (uint64_t n = 0; n < 4000; n++) {
+        struct hash seed = seed_number(n);
+        json_t *drawn = committee_draw(&rules, record, 1, &seed), *late = committee_draw(&rules, record, 10, &seed);
+        const char *first = json_string_value(json_array_get(drawn, 0)), *second = json_string_value(json_array_get(drawn, 1));
+        assert_int_equal(json_array_size(drawn), 2);
+        assert_int_equal(json_array_size(late), 4);
+        assert_string_not_equal(first, second);
+        assert_int_equal(committee_quorum(&rules, drawn).q, 2);
+        assert_int_equal(committee_quorum(&rules, late).q, 3);
+        seated[*first - 'a']++;
+        json_decref(drawn);
+        json_decref(late);
+    }
+    assert_in_range(seated[0], 440, 560);
+    assert_in_range(seated[1], 440, 560);
+    assert_in_range(seated[2], 900, 1100);
+    assert_in_range(seated[3], 1880, 2120);
+    json_decref(record);
+    json_decref(rules.panel);
+}
+
 static json_t *record_of_trainers(int trainers, json_t *unreturned)
 {
     json_t *members = json_array();
@@ -319,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quorums_are_those_of_the_table_in_section_11),
         cmocka_unit_test(draws_below_n_are_uniform_and_streams_differ),
+        cmocka_unit_test(a_committee_is_drawn_from_the_panel_by_weights),
         cmocka_unit_test(every_shard_is_dealt_exactly_once_and_evenly),
         cmocka_unit_test(unreturned_shards_come_first),
         cmocka_unit_test(the_last_step_is_always_probed),

@@ -196,7 +196,6 @@ static const struct {
     { "trust.replicas", "2", "trust.replicas", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "trust.stake", "\"-1\"", "trust.stake", "", "", ERROR_SYNTAX },
     { "trust.checkpoint_every", "0", "trust.checkpoint_every", "", "", ERROR_RANGE },
-    { "committee.size", "3", "committee.size", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "committee.weights", "[]", "committee.weights", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "regions", "[]", "regions", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "fragments", "2", "fragments", "not offered by this version", "", ERROR_UNSUPPORTED },
