@@ -40,7 +40,8 @@ struct disputes_input {
 struct verdicts {
     json_t *open;     /* the disputes that go on */
     json_t *openings; /* [ { contribution, index, trace } ]: what was shown in these and in earlier ones */
-    json_t *upheld;   /* [ { did, round, by, account } ]: whose work is wrong from which round on, and the challenger's DID and account */
+    json_t *
+        upheld; /* [ { did, round, by, account } ]: whose work is wrong from which round on, and the challenger's DID and account */
     json_t *rejected; /* [ { did, accused, account } ]: who challenged for nothing, and the accused's DID and account */
 };
 
