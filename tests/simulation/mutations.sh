@@ -91,7 +91,7 @@ mutation amnesia member.c 's/m->round > m->abstain && //' \
     "who lost its disk abstains"
 mutation twice record.c 's/if (ok > 1)/if (ok > 9)/' \
     "two contributions of one trainer are both refused"
-mutation few record.c 's/if (accepted < (size_t)m->rules->trainers_quorum)/if (!accepted)/' \
+mutation few record.c 's/if (accepted < (size_t)amendment_quorum(.*))$/if (!accepted)/' \
     "a round below its quorum is skipped"
 mutation kept_lie fold.c 's/if (!fold_is_removed(convicted/if (true || !fold_is_removed(convicted/' \
     "a fold leaves out what the convicted gave"
