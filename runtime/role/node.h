@@ -73,7 +73,7 @@ struct node {
     struct http_client *client;
     struct ledger *ledger;
     struct peer_list *peers;
-    struct fetch *fetches; /* those that are not over (fetch.h) */
+    struct fetch *fetches;           /* those that are not over (fetch.h) */
     struct course *course;           /* the run, once known */
     struct driver *driver;           /* the machine; NULL for a sponsor */
     json_t *counters;                /* of metrics.h: an object of labels a metric */
