@@ -71,7 +71,7 @@ expect 3 '"error":{"code":"shape","place":"axis.lua@' script check "$work/axis.l
 # The same words from `try`, before anything is trained.
 expect 3 "axis.lua@[0-9a-f]*:2: sum: no axis vocab" script try "$work/axis.lua"
 expect 3 "a script of kind module plays no part" script try policy
-expect 3 "dpo: no run feeds an objective with pairs yet" script try dpo
+expect 3 "the objective reads pairs, the row is none (give each row chosen and rejected" script try dpo
 expect 3 "no script nothere.lua (a path is taken from the current folder" script try nothere.lua
 
 # Admitted, but wrong: a negative verdict.
