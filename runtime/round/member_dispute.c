@@ -33,20 +33,22 @@ static bool is_disputed(const struct member *m, const json_t *payload, const cha
     return false;
 }
 
+/* An opening that names another object shows nothing; nor does one whose object could not be had until the round's end. */
 bool member_lacks_carry(const struct member *m, const char *cid, const char *did, int64_t round)
 {
-    json_t *context = context_of(m, round, did), *document;
-    bool carries = json_object_get(context, "carry");
+    json_t *context = context_of(m, round, did), *carry = json_object_get(context, "carry"), *document;
+    bool lacks = carry != NULL, late = m->now >= m->started + m->rules->round_ms;
     const char *key;
-    json_decref(context);
     json_object_foreach(m->documents, key, document)
     {
         const json_t *payload = json_object_get(document, "payload");
-        if (value_is(document, "type", "opening") && value_is(payload, "contribution", cid) && value_is(payload, "signer", did) &&
-            value_integer(payload, "index") == 0)
-            return false;
+        if (!late && value_is(document, "type", "opening") && value_is(payload, "contribution", cid) &&
+            value_is(payload, "signer", did) && value_integer(payload, "index") == 0 &&
+            value_is(payload, "trace", value_text(carry, "object")))
+            lacks = false;
     }
-    return carries;
+    json_decref(context);
+    return lacks;
 }
 
 /* This member's own demands that were answered: what was shown is replayed, and what is wrong in it challenged, once. */

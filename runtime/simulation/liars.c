@@ -260,7 +260,8 @@ json_t *liar_message(struct sim *s, const struct node *n, int to, json_t *messag
         sim_lie(s, LIE_SILENT);
         return NULL;
     }
-    if (n->lie == LIE_MUTE && value_is(json_array_get(json_object_get(message, "documents"), 0), "type", "opening")) {
+    if (n->lie == LIE_MUTE && !sim_shows_nothing(s) &&
+        value_is(json_array_get(json_object_get(message, "documents"), 0), "type", "opening")) {
         sim_lie(s, LIE_MUTE);
         return NULL;
     }

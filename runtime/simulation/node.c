@@ -135,6 +135,18 @@ static void replay(struct sim *s, int i, const json_t *body)
               json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
 }
 
+/* Whose openings nobody gets the object of: a mute trainer either says nothing or names what it does not hand out. */
+static bool is_mute(const struct sim *s, const char *did)
+{
+    int node = sim_find(s, did);
+    return node >= 0 && s->nodes[node].lie == LIE_MUTE;
+}
+
+bool sim_shows_nothing(const struct sim *s)
+{
+    return s->set->keeps && s->set->seed % 2 == 0;
+}
+
 /* Whether the trainer has shown this node what the contribution begins with, if it begins with anything. */
 static bool has_carry(const struct sim *s, const struct node *n, const json_t *body)
 {
@@ -144,6 +156,8 @@ static bool has_carry(const struct sim *s, const struct node *n, const json_t *b
     json_t *envelope;
     if (!carry || !json_is_string(json_object_get(json_object_get(made, "payload"), "carry_in")))
         return true;
+    if (is_mute(s, value_text(json_object_get(body, "context"), "did")))
+        return false;
     json_object_foreach(n->documents, cid, envelope)
     {
         const json_t *payload = json_object_get(envelope, "payload");
@@ -276,6 +290,8 @@ static bool perform(struct sim *s, int i, const struct action *action)
             json_array_append_new(s->unlocked, json_pack("{sisisO}", "node", i, "life", n->life, "body", body));
         break;
     case ACTION_JUDGE:
+        if (value_is(body, "move", "opening") && is_mute(s, value_text(json_object_get(body, "context"), "did")))
+            break;
         sim_later(s, i, 50 + sim_below(s, 300), EVENT_CHECKED,
                   json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code", sim_judge(s, body)));
         break;

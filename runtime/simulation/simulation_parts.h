@@ -106,6 +106,7 @@ bool sim_may(const struct sim *s, enum fault fault); /* set for this run, and fa
 void sim_push(struct sim *s, struct queued q);       /* gives it its order */
 struct queued sim_pop(struct sim *s);                /* the earliest; there must be one */
 int sim_find(const struct sim *s, const char *did);  /* -1: nobody */
+bool sim_shows_nothing(const struct sim *s);         /* the mute: openings whose objects nobody gets, in place of none */
 void sim_tell(struct sim *s, int level, const char *who, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* An answer to this incarnation of the node. Takes the reference of `body`. */

@@ -61,6 +61,8 @@ static void a_trainer_that_does_not_show_what_it_kept_is_convicted(void **state)
     struct simulation set = lying(LIE_MUTE);
     set.keeps = true;
     assert_true(run(set).liar_convicted);
+    set.seed = 2; /* its openings name what nobody can have */
+    assert_true(run(set).liar_convicted);
     set = simulation_calm(1);
     set.keeps = true;
     struct simulation_result honest = run(set);
