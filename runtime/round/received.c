@@ -1,5 +1,6 @@
 #include "runtime/round/received.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,7 @@ struct received_tally received_tally(const json_t *received, int64_t t)
     struct received_tally tally = { .items = json_array() };
     struct entry *entries;
     size_t count = gather(received, &entries), members = json_array_size(received);
+    assert(t > 0);
     for (size_t i = 0, size; i < count; i += size) {
         size = 1;
         while (i + size < count && !strcmp(entries[i].cid, entries[i + size].cid))

@@ -1,5 +1,6 @@
 #include "runtime/round/value.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,12 +98,14 @@ static int compare_numbers(const void *a, const void *b)
 
 int64_t value_smallest(int64_t *numbers, size_t count, size_t k)
 {
+    assert(k > 0 && k <= count);
     qsort(numbers, count, sizeof *numbers, compare_numbers);
     return numbers[k - 1];
 }
 
 int64_t value_largest(int64_t *numbers, size_t count, size_t k)
 {
+    assert(k > 0 && k <= count);
     qsort(numbers, count, sizeof *numbers, compare_numbers);
     return numbers[count - k];
 }

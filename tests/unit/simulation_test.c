@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "native/base/buffer.h"
 #include "runtime/simulation/simulation.h"
 
 static struct simulation_result run(struct simulation set)
@@ -43,6 +46,60 @@ static void the_same_seed_ends_in_the_same_state(void **state)
     assert_string_equal(a.state, b.state);
     assert_int_equal(a.events, b.events);
     assert_int_equal(a.injected, b.injected);
+}
+
+/* `simulation_test trace SEED`: everything that happens in a run of the seed, twice, on standard output. */
+static int print_traces(const char *seed)
+{
+    struct simulation set = simulation_from_seed(strtoull(seed, NULL, 10));
+    struct simulation_result result;
+    set.trace = 2;
+    for (int i = 0; i < 2; i++)
+        simulation_run(&set, &result);
+    return 0;
+}
+
+/* What another process prints of the seed: other addresses, other seeds of hash tables, other bytes in memory that was not set. */
+static struct buffer traces_of(int seed, const char *perturb)
+{
+    char number[16], chunk[65536];
+    struct buffer text = { 0 };
+    int ends[2], status;
+    ssize_t size;
+    snprintf(number, sizeof number, "%d", seed);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        setenv("MALLOC_PERTURB_", perturb, 1);
+        execl("/proc/self/exe", "simulation_test", "trace", number, NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    while ((size = read(ends[0], chunk, sizeof chunk)) > 0)
+        buffer_add(&text, chunk, (size_t)size);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return text;
+}
+
+static void a_seed_gives_the_same_trace_again_and_in_another_process(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 8; seed++) {
+        struct buffer a = traces_of(seed, "90"), b = traces_of(seed, "165");
+        assert_true(a.size > 10000);
+        assert_int_equal(a.size, b.size);
+        assert_memory_equal(a.bytes, b.bytes, a.size);
+        assert_int_equal(a.size % 2, 0);
+        assert_memory_equal(a.bytes, a.bytes + a.size / 2, a.size / 2);
+        buffer_free(&a);
+        buffer_free(&b);
+    }
 }
 
 static void a_lying_trainer_is_caught_by_a_replay_and_removed(void **state)
@@ -192,11 +249,14 @@ static void mixed_seeds_keep_every_invariant(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "trace") == 0)
+        return print_traces(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_without_faults_trains_every_round),
         cmocka_unit_test(the_same_seed_ends_in_the_same_state),
+        cmocka_unit_test(a_seed_gives_the_same_trace_again_and_in_another_process),
         cmocka_unit_test(a_lying_trainer_is_caught_by_a_replay_and_removed),
         cmocka_unit_test(a_trainer_that_does_not_show_what_it_kept_is_convicted),
         cmocka_unit_test(a_copied_contribution_convicts_who_copied),
