@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "runtime/role/carried.h"
 #include "runtime/role/driver_internal.h"
 
 /* --- messages and the blocks they name ---------------------------------------------------------------------------------- */
@@ -148,24 +149,66 @@ static void deliver_next(struct delivery *v)
     delivery_free(v);
 }
 
-/* CIDs of the documents with blocks that this node made itself: contributions, openings, picks. Members fetch from each other. */
-static json_t *own_with_blocks(struct driver *d, const json_t *message)
+/* CIDs of the documents with blocks that this node made itself, and the objects that they name. Members fetch from each other. */
+struct own_documents {
+    json_t *cids;
+    struct hash objects[8];
+    size_t count;
+};
+
+static void add_own(struct own_documents *own, const struct document *document)
 {
-    json_t *list = json_array(), *envelope;
+    static const struct {
+        enum document_type type;
+        const char *objects[2];
+    } named[] = { { DOCUMENT_CONTRIBUTION, { "payload", "step_log" } },
+                  { DOCUMENT_OPENING, { "trace" } },
+                  { DOCUMENT_PICK, { "evidence" } } };
+    char cid[CID_TEXT];
+
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        if (document->type != named[i].type)
+            continue;
+        json_array_append_new(own->cids, json_string(cid_text(document->id, cid)));
+        for (size_t k = 0; k < 2 && named[i].objects[k]; k++)
+            if (own->count < sizeof own->objects / sizeof *own->objects && document_text(document->json, named[i].objects[k]))
+                own->objects[own->count++] = document_cid(document->json, named[i].objects[k]);
+    }
+}
+
+static struct own_documents own_with_blocks(struct driver *d, const json_t *message)
+{
+    struct own_documents own = { .cids = json_array() };
+    json_t *envelope;
     size_t index;
 
     json_array_foreach(json_object_get(message, "documents"), index, envelope)
     {
-        char cid[CID_TEXT];
         struct document document = { 0 };
         struct error err = { 0 };
 
-        if (!d->is_member && document_read_known(envelope, d->node->known, &document, &err) &&
-            (document.type == DOCUMENT_CONTRIBUTION || document.type == DOCUMENT_OPENING || document.type == DOCUMENT_PICK))
-            json_array_append_new(list, json_string(cid_text(document.id, cid)));
+        if (!d->is_member && document_read_known(envelope, d->node->known, &document, &err))
+            add_own(&own, &document);
         document_free(&document);
     }
-    return list;
+    return own;
+}
+
+/* The message as it is sent, with the blocks that it may carry. */
+static char *text_of(struct driver *d, const json_t *message, const struct own_documents *own)
+{
+    json_t *whole = json_copy((json_t *)(uintptr_t)message), *blocks = json_array();
+    size_t room = CARRIED_MOST;
+
+    for (size_t i = 0; i < own->count; i++)
+        carried_add(&d->node->blocks, own->objects[i], blocks, &room);
+    if (json_array_size(blocks))
+        json_object_set(whole, "blocks", blocks);
+    char *text = json_dumps(whole, JSON_COMPACT);
+
+    json_decref(blocks);
+    json_decref(whole);
+    return text;
 }
 
 /* Whether another message to this machine may start. Contributions push blocks: one of them at a time. */
@@ -200,18 +243,21 @@ static void send_to(struct driver *d, const char *did, const char *endpoint, con
 void driver_send(struct driver *d, const json_t *body)
 {
     const json_t *message = json_object_get(body, "message");
-    json_t *to = json_object_get(body, "to"), *each, *blocks = own_with_blocks(d, message);
-    char *text = json_dumps(message, JSON_COMPACT);
+    struct own_documents own = own_with_blocks(d, message);
+    json_t *to = json_object_get(body, "to"), *each;
+    char *text = NULL;
     size_t index;
 
     json_array_foreach(to, index, each)
     {
         const char *did = json_string_value(each), *endpoint = course_endpoint(d->course, did);
 
-        if (endpoint && strcmp(did, d->node->did) != 0 && may_send(d, did, json_array_size(blocks) > 0))
-            send_to(d, did, endpoint, text, blocks);
+        if (!endpoint || strcmp(did, d->node->did) == 0 || !may_send(d, did, json_array_size(own.cids) > 0))
+            continue;
+        text = text ? text : text_of(d, message, &own);
+        send_to(d, did, endpoint, text, own.cids);
     }
-    json_decref(blocks);
+    json_decref(own.cids);
     free(text);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "runtime/role/carried.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
@@ -169,10 +170,29 @@ static void stop_without_disk(struct node *node, const struct error *err)
         node_stop(node, err);
 }
 
+/* A block that an accepted document names, or a chunk of such a manifest; `missing` gains the chunks that a manifest brings. */
+static bool take_block(struct node *node, struct hash id, const void *bytes, size_t size, json_t *missing, struct error *err)
+{
+    struct expected *e = &node->routes->expected;
+    struct expected_block *at = expected_find(e, id), block;
+
+    if (!at && !block_has(&node->blocks, id))
+        return error_set(err, ERROR_REFUSED, "send the document that names it first", "no accepted document names this block");
+    if (!block_put_as(&node->blocks, id, bytes, size, err))
+        return false;
+    fetch_arrived(node);
+    if (!at)
+        return true;
+    block = *at;
+    *at = e->list[--e->count];
+    if (block.manifest)
+        expect_object(node, id, block.limit, block.round, missing);
+    return true;
+}
+
 static void put_block(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
-    struct expected *e = &node->routes->expected;
     struct error err = { 0 };
     struct hash id;
     size_t size;
@@ -180,31 +200,16 @@ static void put_block(struct http_request *request, void *context)
 
     if (!parse_cid(request, &id))
         return;
-    struct expected_block *at = expected_find(e, id), block;
+    json_t *missing = json_array(), *answer = json_pack("{s:O}", "missing", missing);
 
-    if (!at && !block_has(&node->blocks, id)) {
-        http_answer_refusal(request, 403, ERROR_REFUSED, "send the document that names it first",
-                            "no accepted document names this block");
-        return;
-    }
-    if (!block_put_as(&node->blocks, id, body, size, &err)) {
+    if (take_block(node, id, body, size, missing, &err)) {
+        http_answer_json(request, 200, answer);
+    } else {
         http_answer_problem(request, 0, &err);
         stop_without_disk(node, &err);
-        return;
     }
-    json_t *missing = json_array();
-
-    fetch_arrived(node);
-    if (at) {
-        block = *at;
-        *at = e->list[--e->count];
-        if (block.manifest)
-            expect_object(node, id, block.limit, block.round, missing);
-    }
-    json_t *answer = json_pack("{s:o}", "missing", missing);
-
-    http_answer_json(request, 200, answer);
     json_decref(answer);
+    json_decref(missing);
 }
 
 static void get_document(struct http_request *request, void *context)
@@ -309,14 +314,51 @@ static bool take_document(struct node *node, const json_t *envelope, json_t *mis
     return ok;
 }
 
+/* One of the blocks that came with the documents that name them. */
+static bool take_carried(struct node *node, const json_t *carried, json_t *missing, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct hash id;
+    bool ok = carried_read(carried, &id, &bytes, err) && take_block(node, id, bytes.bytes, bytes.size, missing, err);
+
+    buffer_free(&bytes);
+    return ok;
+}
+
+/* Takes what a message brings: its documents, then the blocks of them that it carries. `missing`: what is still to be pushed. */
+static bool take_message(struct node *node, const json_t *message, json_t *missing, struct error *err)
+{
+    json_t *each;
+    size_t index;
+
+    if (!json_is_object(message))
+        return error_set(err, ERROR_TYPE, NULL, "a message is a JSON object");
+    json_array_foreach(json_object_get(message, "documents"), index, each)
+    {
+        if (!take_document(node, each, missing, err))
+            return error_at(err, "documents[%zu]", index);
+    }
+    json_array_foreach(json_object_get(message, "blocks"), index, each)
+    {
+        if (!take_carried(node, each, missing, err))
+            return error_at(err, "blocks[%zu]", index);
+    }
+    for (size_t i = json_array_size(missing); i-- > 0;) {
+        struct hash id;
+
+        if (cid_parse(json_string_value(json_array_get(missing, i)), &id, err) && block_has(&node->blocks, id))
+            json_array_remove(missing, i);
+    }
+    return true;
+}
+
 static void post_documents(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
     struct error err = { 0 };
-    size_t size, index;
+    size_t size;
     const uint8_t *body = http_request_body(request, &size);
-    json_t *message = json_read((const char *)body, size, MESSAGE_LIMIT, &err), *envelope;
-    json_t *missing = json_array();
+    json_t *message = json_read((const char *)body, size, MESSAGE_LIMIT, &err), *missing = json_array();
 
     if (json_object_get(message, "payloadType"))
         message = json_pack("{s:[o]}", "documents", message);
@@ -326,24 +368,17 @@ static void post_documents(struct http_request *request, void *context)
         http_answer_refusal(request, 404, ERROR_UNKNOWN, NULL, "this node takes part in no run yet");
     } else if (node->driver && !driver_takes(node->driver, size)) {
         http_answer_refusal(request, 503, ERROR_LIMIT, "try again in a moment", "this node still prepares for the run");
+    } else if (take_message(node, message, missing, &err)) {
+        json_t *answer = json_pack("{s:O}", "missing", missing);
+
+        http_answer_json(request, 200, answer);
+        json_decref(answer);
+        json_object_del(message, "blocks");
+        if (node->driver)
+            driver_message(node->driver, message);
     } else {
-        bool ok = json_is_object(message) || error_set(&err, ERROR_TYPE, NULL, "a message is a JSON object");
-
-        json_array_foreach(json_object_get(message, "documents"), index, envelope)
-        {
-            ok = ok && (take_document(node, envelope, missing, &err) || error_at(&err, "documents[%zu]", index));
-        }
-        if (ok) {
-            json_t *answer = json_pack("{s:O}", "missing", missing);
-
-            http_answer_json(request, 200, answer);
-            json_decref(answer);
-            if (node->driver)
-                driver_message(node->driver, message);
-        } else {
-            http_answer_problem(request, 0, &err);
-            stop_without_disk(node, &err);
-        }
+        http_answer_problem(request, 0, &err);
+        stop_without_disk(node, &err);
     }
     json_decref(missing);
     json_decref(message);
