@@ -454,6 +454,8 @@ struct http_client *http_client_new(uv_loop_t *loop, const struct http_client_op
     curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
     curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, all);
     curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, host);
+    /* Otherwise it keeps four for each call on its way: a node with nothing to say would close what it needs a moment later. */
+    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, all);
     uv_timer_init(loop, &client->timer);
     client->timer.data = client;
     return client;
