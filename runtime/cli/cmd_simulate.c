@@ -130,7 +130,7 @@ static double seconds_of(clockid_t clock)
 }
 
 struct sums {
-    int64_t seeds, rounds, train, skip;
+    int64_t seeds, overcome, rounds, train, skip;
     uint64_t events, messages, most_messages, faults[FAULT_KINDS];
     double most_per_round;
 };
@@ -138,6 +138,7 @@ struct sums {
 static void add(struct sums *sums, const struct simulation_result *result)
 {
     sums->seeds++;
+    sums->overcome += result->overcome;
     sums->rounds += result->rounds;
     sums->train += result->train;
     sums->skip += result->skip;
@@ -166,10 +167,10 @@ static void print_sums(const struct invocation *in, const struct sums *sums, jso
 
     getrusage(RUSAGE_SELF, &usage);
     if (in->json) {
-        command_print_json(json_pack("{s:I, s:I, s:{s:I, s:I, s:I}, s:I, s:I, s:I, s:f, s:o, s:i, s:o, s:f, s:f, s:f, s:I}",
-                                     "seeds", sums->seeds, "rounds", sums->rounds, "records", "train", sums->train, "skip",
-                                     sums->skip, "other", sums->rounds - sums->train - sums->skip, "events", sums->events,
-                                     "messages", sums->messages, "most_messages_of_a_node", sums->most_messages,
+        command_print_json(json_pack("{s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:I, s:I, s:I, s:f, s:o, s:i, s:o, s:f, s:f, s:f, s:I}",
+                                     "seeds", sums->seeds, "overcome", sums->overcome, "rounds", sums->rounds, "records", "train",
+                                     sums->train, "skip", sums->skip, "other", sums->rounds - sums->train - sums->skip, "events",
+                                     sums->events, "messages", sums->messages, "most_messages_of_a_node", sums->most_messages,
                                      "most_messages_of_a_node_per_round", sums->most_per_round, "faults", faults_of(sums),
                                      "violations", violation ? 1 : 0, "violation", violation ? violation : json_null(), "seconds",
                                      took, "processor_seconds", worked, "rounds_per_minute", 60 * (double)sums->rounds / worked,
@@ -182,6 +183,8 @@ static void print_sums(const struct invocation *in, const struct sums *sums, jso
     for (int f = 0; f < FAULT_KINDS; f++)
         if (sums->faults[f])
             printf("%12llu %s\n", (unsigned long long)sums->faults[f], fault_name(f));
+    if (sums->overcome)
+        printf("%lld runs stopped: more liars in a committee than it tolerates\n", (long long)sums->overcome);
     if (violation)
         printf("violation: seed %lld, %s: %s\nrepeat it: %s --trace 1\n",
                (long long)json_integer_value(json_object_get(violation, "seed")),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/round/amendment.h"
+#include "runtime/round/committee.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/history.h"
 #include "runtime/round/value.h"
@@ -319,6 +320,27 @@ static void tell_nodes(const struct sim *s, char *text, size_t room)
     }
 }
 
+static bool too_many_lie(const struct sim *s, const json_t *committee)
+{
+    int64_t liars = 0;
+    for (size_t i = 0; i < json_array_size(committee); i++)
+        liars += !is_honest(s, json_string_value(json_array_get(committee, i)));
+    return liars && liars > committee_quorum(&s->rules, committee).f;
+}
+
+/* Who was not enrolled when round 0 was over has no seat, and a committee that is smaller than the panel tolerates fewer liars, three members
+ * none: they decide when the next block of a seed comes, or that a round does not end. */
+static bool is_overcome(const struct sim *s)
+{
+    const json_t *last = check_record(s, (int64_t)json_array_size(s->finals) - 1);
+    if (!last)
+        return false;
+    json_t *open = committee_draw(&s->rules, last, value_integer(last, "round") + 1, NULL);
+    bool overcome = too_many_lie(s, json_object_get(last, "committee")) || too_many_lie(s, open);
+    json_decref(open);
+    return overcome;
+}
+
 void check_deadline(struct sim *s)
 {
     char text[400] = "";
@@ -334,6 +356,11 @@ void check_deadline(struct sim *s)
         s->deadline = s->now + simulation_bound(s->set, view);
     if (s->now <= s->deadline)
         return;
+    if (is_overcome(s)) {
+        s->result->overcome = true;
+        sim_tell(s, 1, "", "round %zu does not end: its committee has more liars than it tolerates", json_array_size(s->finals));
+        return;
+    }
     tell_nodes(s, text, sizeof text);
     sim_fail(s, ENDS, "round %zu is not over:%s", json_array_size(s->finals), text);
 }

@@ -328,9 +328,9 @@ void simulation_run(const struct simulation *set, struct simulation_result *resu
         sim_push(s, (struct queued){ .at = set->wipe_at, .what = WHAT_WIPE, .node = 0 });
     sim_push(s, (struct queued){ .at = BLOCK_MS, .what = WHAT_BLOCK });
     sim_push(s, (struct queued){ .at = TICK_MS, .what = WHAT_TICK });
-    while (!result->broken && s->heap_size && !all_done(s))
+    while (!result->broken && !result->overcome && s->heap_size && !all_done(s))
         next_event(s);
-    if (!result->broken)
+    if (!result->broken && !result->overcome)
         check_end(s);
     result->ended = s->now;
     for (int i = 0; i < s->count; i++)

@@ -104,6 +104,7 @@ struct simulation_result {
     char failure[512];       /* "" when all invariants hold */
     int64_t ended;           /* ms */
     int rounds, train, skip; /* records */
+    bool overcome;           /* the run stopped: a round with more liars in its committee than that tolerates did not end */
     bool liar_convicted;
     int64_t last_trainer_at;                  /* round of the last contribution accepted from the last trainer */
     uint64_t events, messages, most_messages; /* most_messages: of one node */
