@@ -222,10 +222,11 @@ static json_t *open_job(const char *path, const json_t *config, const char *adap
     sponsor_scripts_folder(folder);
     if (told && add_model_script(folder, config, scripts, imports, err) && add_part(folder, "chat_sft", scripts, imports, err) &&
         add_part(folder, "sgd", scripts, imports, err) && add_part(folder, "diloco", scripts, imports, err)) {
-        spec = json_pack("{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:[], s:O, s:O, s:I, s:I, s:{}}", "model", "script",
+        spec = json_pack("{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:[], s:O, s:O, s:I, s:I, s:{s:i}}", "model", "script",
                          "model", "objective", "script", "chat_sft", "inner", "script", "sgd", "outer", "script", "sgd",
                          "schedule", "script", "diloco", "aggregators", "imports", imports, "adapter", told, "batch_tokens",
-                         (json_int_t)bench_context(config, 8192), "context", (json_int_t)bench_context(config, 8192), "limits");
+                         (json_int_t)bench_context(config, 8192), "context", (json_int_t)bench_context(config, 8192), "limits",
+                         "script_seconds", 60);
         job = json_pack("{s:s, s:s, s:s, s:s?, s:O, s:o}", "job", "open", "run", "bench", "model", path, "template", template,
                         "scripts", scripts, "spec", spec);
     }
