@@ -9,6 +9,7 @@
 #include "runtime/role/driver.h"
 #include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
+#include "runtime/round/dispute.h"
 #include "runtime/round/step_log.h"
 #include "runtime/store/object.h"
 
@@ -266,6 +267,19 @@ static bool admit_document(struct node *node, const struct document *d, struct e
     return true;
 }
 
+/* Objects are large, and whoever takes part could name any: only what a record asks for may be pushed. */
+static void expect_move(struct node *node, const struct document *d, json_t *missing)
+{
+    const int64_t open = driver_round(node->driver);
+    const bool opens = d->type == DOCUMENT_OPENING;
+    const json_t *before = driver_final(node->driver, (int64_t)d->round - 1), *last = driver_final(node->driver, open - 1);
+
+    if (disputes_ask(json_object_get(before, "record"), json_object_get(last, "record"), document_type_name(d->type), d->json))
+        expect_object(node, document_cid(d->json, opens ? "trace" : "evidence"),
+                      opens && document_integer(d->json, "index") == 0 ? course_carry_limit(node->course) : COURSE_DISPUTE_LIMIT,
+                      open, missing);
+}
+
 /* What is beyond a signer's room goes to the machine, which has limits of its own, or nowhere, but not to the disk. */
 static bool keep_document(struct node *node, const struct document *d, json_t *missing, struct error *err)
 {
@@ -290,14 +304,8 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     default:
         if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many documents of this kind from one signer");
-        if (node->driver && (d->type == DOCUMENT_OPENING || d->type == DOCUMENT_PICK)) {
-            const char *object = d->type == DOCUMENT_OPENING ? "trace" : "evidence";
-
-            bool carry = d->type == DOCUMENT_OPENING && document_integer(d->json, "index") == 0;
-
-            expect_object(node, document_cid(d->json, object), carry ? course_carry_limit(node->course) : COURSE_DISPUTE_LIMIT,
-                          open, missing);
-        }
+        if (node->driver && (d->type == DOCUMENT_OPENING || d->type == DOCUMENT_PICK))
+            expect_move(node, d, missing);
     }
     return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);
 }

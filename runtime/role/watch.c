@@ -402,9 +402,9 @@ json_t *watch_look(struct watch *w)
     alerts_of_nodes(w, alerts);
     alerts_of_rounds(w, alerts);
     lines = node_lines(w);
-    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:b, s:o, s:O, s:O, s:O, s:o}", "run", w->run, "name",
+    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:b, s:o, s:O, s:O, s:O?, s:o}", "run", w->run, "name",
                      value_text(w->spec, "name"), "rounds_planned", (json_int_t)value_integer(w->spec, "rounds"), "asset",
                      value_text(json_object_get(w->spec, "payment"), "asset"), "round",
                      (json_int_t)json_array_size(w->rounds) - 1, "finished", done, "nodes", lines, "rounds", w->rounds, "paid",
-                     w->paid, "convicted", w->last ? json_object_get(w->last, "convicted") : json_null(), "alerts", alerts);
+                     w->paid, "convicted", json_object_get(w->last, "convicted"), "alerts", alerts);
 }

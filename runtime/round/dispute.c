@@ -43,6 +43,25 @@ bool disputes_on(const json_t *open, int64_t round)
     return false;
 }
 
+bool disputes_ask(const json_t *before, const json_t *last, const char *type, const json_t *payload)
+{
+    const bool opens = !strcmp(type, "opening");
+    const char *signer = value_text(payload, "signer");
+    const json_t *member = value_find(json_object_get(before, "members"), "did", signer);
+    size_t i;
+    json_t *one;
+    if (opens && !value_integer(payload, "index"))
+        return *value_text(payload, "trace") &&
+               value_is(json_object_get(member, "carry"), "object", value_text(payload, "trace"));
+    json_array_foreach(json_object_get(last, "disputes"), i, one)
+    {
+        if (is_about(one, value_text(payload, "contribution"), value_integer(payload, "index")) &&
+            value_is(one, opens ? "did" : "challenger", signer))
+            return true;
+    }
+    return false;
+}
+
 void disputes_count(json_t *open, const json_t *before)
 {
     size_t i;
@@ -130,6 +149,19 @@ static bool asks_late(const struct disputes_input *in, const json_t *entry)
     return value_integer(in->previous, "round") + 1 > value_integer(entry, "round") + in->rules->challenge_rounds;
 }
 
+/* The first wrong leaf is one. Whoever could name many would have the accused trace more steps than it has time for, and silence convicts. */
+static bool accuses_already(const struct judging *j, const char *contribution, const char *challenger)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(j->out.open, i, one)
+    {
+        if (value_is(one, "contribution", contribution) && value_is(one, "challenger", challenger) && value_integer(one, "index"))
+            return true;
+    }
+    return false;
+}
+
 static void take_challenge(struct judging *j, const char *code, const json_t *payload)
 {
     const char *accused = NULL, *challenger = value_text(payload, "signer"), *cid = value_text(payload, "contribution");
@@ -141,7 +173,8 @@ static void take_challenge(struct judging *j, const char *code, const json_t *pa
         return;
     if (!strcmp(code, "upheld"))
         uphold(j, accused, value_integer(entry, "round"), challenger);
-    if (!strcmp(code, "ok") && !disputes_find(j->out.open, cid, index, challenger))
+    if (!strcmp(code, "ok") && !disputes_find(j->out.open, cid, index, challenger) &&
+        !(index && accuses_already(j, cid, challenger)))
         json_array_append_new(j->out.open, json_pack("{sssssIsIsssO?sI}", "contribution", cid, "did", accused, "round",
                                                      (json_int_t)value_integer(entry, "round"), "index", (json_int_t)index,
                                                      "challenger", challenger, "trace", trace_shown(j, cid, index), "left",

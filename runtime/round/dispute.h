@@ -57,6 +57,10 @@ void disputes_keep_openings(json_t *openings, const json_t *record);
 /* Whether a dispute about a contribution of this round is open. */
 bool disputes_on(const json_t *open, int64_t round);
 
+/* Whether the object of an opening or a pick is asked of its signer: the carry that its contribution began with, as `before`, the record
+ * before that round, has it; or what a dispute asks that `last`, the newest record, has open. Either may be NULL. */
+bool disputes_ask(const json_t *before, const json_t *last, const char *type, const json_t *payload);
+
 /* "contribution/index", what a dispute's moves are kept under. */
 enum { DISPUTE_KEY = CID_TEXT + 24 };
 void disputes_key(const json_t *dispute, char key[DISPUTE_KEY]);

@@ -68,6 +68,17 @@ static void sign_opening(struct trainer *t, const json_t *dispute, const char *k
         json_object_set_new(t->moves, key, envelope);
 }
 
+/* What pushes blocks goes to a member one after another (runtime/role/driver_send.c): were the order always the same, the others would wait
+ * for ever behind the first. Takes the reference. */
+static void push_in_turn(struct trainer *t, json_t *envelopes)
+{
+    size_t count = json_array_size(envelopes);
+    for (size_t i = 0; i < count; i++)
+        trainer_push(t, json_array_get(envelopes, (t->turn + i) % count), NULL);
+    t->turn++;
+    json_decref(envelopes);
+}
+
 /* Traces the step once, signs the opening, and sends it until a record has it. */
 void trainer_rule_answer(struct trainer *t)
 {
@@ -90,12 +101,14 @@ void trainer_rule_answer(struct trainer *t)
     }
     if (!ready || t->phase == HALTED || !trainer_due(t, &t->answered_at))
         return;
+    json_t *openings = json_array();
     json_array_foreach((json_t *)disputes, i, one)
     {
         json_t *move = waits_for(t, one, key) ? json_object_get(t->moves, key) : NULL;
         if (json_is_object(move))
-            trainer_push(t, move, NULL);
+            json_array_append(openings, move);
     }
+    push_in_turn(t, openings);
 }
 
 /* ---- the carry ---------------------------------------------------------------------------------------------------------- */
@@ -306,11 +319,11 @@ void trainer_rule_audit(struct trainer *t)
 /* Own challenges that have been answered: evidence is made once, the pick sent until the dispute is over. */
 void trainer_rule_pick(struct trainer *t)
 {
-    bool speaks = false;
+    json_t *picks, *one;
     size_t i;
-    json_t *one;
     if (t->phase >= DONE)
         return;
+    picks = json_array();
     json_array_foreach(json_object_get(t->previous, "disputes"), i, one)
     {
         char key[DISPUTE_KEY];
@@ -335,11 +348,13 @@ void trainer_rule_pick(struct trainer *t)
                                   json_object_get(one, "contribution"), "index", json_object_get(one, "index"), "trace",
                                   json_object_get(one, "trace"), "evidence", move));
             if (!move)
-                return;
+                break;
             json_object_set_new(t->moves, key, move);
         }
-        speaks = json_is_object(move) && (speaks || trainer_due(t, &t->picked_at));
-        if (speaks)
-            trainer_push(t, move, NULL);
+        if (json_is_object(move))
+            json_array_append(picks, move);
     }
+    if (json_array_size(picks) && t->phase != HALTED && trainer_due(t, &t->picked_at))
+        push_in_turn(t, json_incref(picks));
+    json_decref(picks);
 }

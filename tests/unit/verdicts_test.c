@@ -1,0 +1,135 @@
+/* What a dispute may ask of the accused: how many at once, and which objects a node takes for it. */
+#include "runtime/round/dispute.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/round/trainer_state.h"
+#include "runtime/round/value.h"
+
+/* A challenge of one contribution by each of the rows, listed in one record. */
+static json_t *disputes_of(const char *const challengers[], const int indices[], size_t count)
+{
+    const struct rules rules = { .challenge_rounds = 2, .answer_rounds = 1, .round_ms = 1000, .expiry_rounds = 100 };
+    json_t *items = json_array(), *documents = json_object(), *open;
+    json_t *previous = json_pack("{s:i, s:[{s:i, s:[{s:s, s:s, s:s}]}]}", "round", 3, "unsettled", "round", 3, "contributions",
+                                 "cid", "c", "did", "accused", "account", "0x");
+    char cid[16];
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf(cid, sizeof cid, "item-%02zu", i);
+        json_array_append_new(items, json_pack("{s:s, s:s}", "cid", cid, "code", "ok"));
+        json_object_set_new(documents, cid,
+                            json_pack("{s:s, s:{s:s, s:s, s:i}}", "type", "challenge", "payload", "signer", challengers[i],
+                                      "contribution", "c", "index", indices[i]));
+    }
+
+    struct verdicts v =
+        disputes_judge(&(struct disputes_input){ .rules = &rules, .previous = previous, .items = items, .documents = documents });
+
+    open = json_incref(v.open);
+    assert_int_equal(json_array_size(v.upheld), 0);
+    verdicts_free(&v);
+    json_decref(previous);
+    json_decref(items);
+    json_decref(documents);
+    return open;
+}
+
+static void a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_its_carry(void **state)
+{
+    const char *const challengers[] = { "a", "a", "b", "a", "a" };
+    json_t *open = disputes_of(challengers, (const int[]){ 5, 6, 7, 0, 8 }, 5);
+
+    (void)state;
+    assert_int_equal(json_array_size(open), 3);
+    assert_non_null(disputes_find(open, "c", 5, "a"));
+    assert_non_null(disputes_find(open, "c", 7, "b"));
+    assert_non_null(disputes_find(open, "c", 0, "a"));
+    json_decref(open);
+}
+
+static void only_what_a_record_asks_for_may_be_pushed(void **state)
+{
+    json_t *before = json_pack("{s:[{s:s, s:{s:s}}, {s:s}]}", "members", "did", "a", "carry", "object", "kept", "did", "b");
+    json_t *last =
+        json_pack("{s:[{s:s, s:i, s:s, s:s}]}", "disputes", "contribution", "c", "index", 3, "did", "a", "challenger", "b");
+    const struct {
+        const char *type, *signer, *contribution;
+        int index;
+        const char *trace;
+        bool asked;
+    } moves[] = { { "opening", "a", "c", 0, "kept", true },  { "opening", "a", "c", 0, "any", false },
+                  { "opening", "b", "c", 0, "kept", false }, { "opening", "b", "c", 0, "", false },
+                  { "opening", "a", "c", 3, "t", true },     { "opening", "a", "c", 4, "t", false },
+                  { "opening", "a", "d", 3, "t", false },    { "opening", "b", "c", 3, "t", false },
+                  { "pick", "b", "c", 3, "t", true },        { "pick", "a", "c", 3, "t", false },
+                  { "pick", "b", "c", 0, "kept", false } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        json_t *move = json_pack("{s:s, s:s, s:i, s:s}", "signer", moves[i].signer, "contribution", moves[i].contribution,
+                                 "index", moves[i].index, "trace", moves[i].trace);
+
+        assert_int_equal(disputes_ask(before, last, moves[i].type, move), moves[i].asked);
+        assert_false(disputes_ask(NULL, NULL, moves[i].type, move));
+        json_decref(move);
+    }
+    json_decref(before);
+    json_decref(last);
+}
+
+/* Which opening is sent first. */
+static const char *first_sent(struct trainer *t, int64_t now)
+{
+    const char *first = NULL;
+
+    actions_clear(t->out);
+    t->now = now;
+    t->wake = INT64_MAX;
+    trainer_rule_answer(t);
+    for (size_t i = 0; !first && i < t->out->count; i++)
+        if (t->out->list[i].kind == ACTION_SEND)
+            first = value_text(json_array_get(json_object_get(json_object_get(t->out->list[i].body, "message"), "documents"), 0),
+                               "of");
+    return first ? first : "";
+}
+
+static void each_of_several_openings_is_sent_first_in_its_turn(void **state)
+{
+    const struct rules rules = { .view_ms = 400, .panel = json_pack("[{s:s}]", "did", "m") };
+    struct actions out = { 0 };
+    json_t *previous = json_pack("{s:[{s:s, s:i, s:s, s:n}, {s:s, s:i, s:s, s:n}, {s:s, s:i, s:s, s:s}]}", "disputes",
+                                 "contribution", "c", "index", 1, "did", "a", "trace", "contribution", "d", "index", 1, "did",
+                                 "a", "trace", "contribution", "e", "index", 1, "did", "a", "trace", "shown");
+    struct trainer t = { .rules = &rules,
+                         .previous = previous,
+                         .did = "a",
+                         .out = &out,
+                         .moves = json_pack("{s:{s:s}, s:{s:s}}", "c/1", "of", "c", "d/1", "of", "d") };
+
+    (void)state;
+    assert_string_equal(first_sent(&t, 1000), "c");
+    assert_string_equal(first_sent(&t, 1050), ""); /* an interval has to pass */
+    assert_string_equal(first_sent(&t, 1100), "d");
+    assert_string_equal(first_sent(&t, 1200), "c");
+    actions_free(&out);
+    json_decref(previous);
+    json_decref(t.moves);
+    json_decref(rules.panel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_its_carry),
+        cmocka_unit_test(only_what_a_record_asks_for_may_be_pushed),
+        cmocka_unit_test(each_of_several_openings_is_sent_first_in_its_turn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
