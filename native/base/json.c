@@ -70,6 +70,13 @@ json_t *json_read_file(const char *path, size_t limit, struct error *err)
     return value;
 }
 
+const char *json_name(const json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    return text && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
 double json_decimal(const json_t *value, double otherwise)
 {
     return json_is_string(value)   ? strtod(json_string_value(value), NULL)

@@ -19,6 +19,9 @@ json_t *json_read(const char *bytes, size_t size, size_t limit, struct error *er
 /* The whole file, as json_read; the place starts with the path. */
 json_t *json_read_file(const char *path, size_t limit, struct error *err);
 
+/* The text as a name that C compares: NULL where it is no text or holds a zero byte ("a\u0000b"), which would cut it short. */
+const char *json_name(const json_t *value);
+
 /* A JSON number, or a decimal as text ("0.5": documents hold no reals). `otherwise` when it is neither. */
 double json_decimal(const json_t *value, double otherwise);
 

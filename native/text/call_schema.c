@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/text/call_node.h"
 
 #define MOST INT64_C(999999999999999)
@@ -173,6 +174,8 @@ static bool read_object(struct reading *r, const json_t *schema, struct call_nod
     }
     json_array_foreach(json_object_get(schema, "required"), i, name)
     {
+        if (json_is_string(name) && !json_name(name))
+            return error_set(r->err, ERROR_UNSUPPORTED, "rename it", "required[%zu]: a name with a zero byte", i);
         if (json_is_string(name) && !call_texts_value(&n->keys, name, r->err))
             return false;
     }
@@ -203,10 +206,13 @@ static bool read_array(struct reading *r, const json_t *schema, struct call_node
 }
 
 /* Adds the type's kind, or its values. */
-static bool add_type(struct reading *r, struct call_node *n, const char *type)
+static bool add_type(struct reading *r, struct call_node *n, const json_t *name)
 {
     static const char *const types[] = { "string", "integer", "number", "object", "array" };
+    const char *type = json_name(name);
 
+    if (!type)
+        return error_set(r->err, ERROR_TYPE, NULL, "type: a name or a list of names is needed");
     for (unsigned i = 0; i < 5; i++)
         if (strcmp(types[i], type) == 0) {
             n->kinds |= 1U << i; /* as enum call_kind counts them */
@@ -223,6 +229,7 @@ static bool add_type(struct reading *r, struct call_node *n, const char *type)
 static bool type_allows(const json_t *type, const json_t *value)
 {
     static const char *const names[] = { "object", "array", "string", "integer", "number", "boolean", "boolean", "null" };
+    const char *name = json_name(type);
     const json_t *each;
     size_t i;
 
@@ -234,8 +241,8 @@ static bool type_allows(const json_t *type, const json_t *value)
         }
         return false;
     }
-    return !type || (json_is_string(type) && (strcmp(json_string_value(type), names[json_typeof(value)]) == 0 ||
-                                              (json_is_integer(value) && strcmp(json_string_value(type), "number") == 0)));
+    return !type ||
+           (name && (strcmp(name, names[json_typeof(value)]) == 0 || (json_is_integer(value) && strcmp(name, "number") == 0)));
 }
 
 static bool read_list(struct reading *r, const json_t *schema, const json_t *list, struct call_node *n)
@@ -261,16 +268,13 @@ static bool read_types(struct reading *r, const json_t *schema, struct call_node
     const json_t *type = json_object_get(schema, "type"), *each;
     size_t i;
 
-    if (json_is_string(type) && !add_type(r, n, json_string_value(type)))
+    if (type && !json_is_array(type) && !add_type(r, n, type))
         return false;
     json_array_foreach(type, i, each)
     {
-        if (!json_is_string(each) || !add_type(r, n, json_string_value(each)))
-            return json_is_string(each) ? false
-                                        : error_set(r->err, ERROR_TYPE, NULL, "type: a name or a list of names is needed");
+        if (!add_type(r, n, each))
+            return false;
     }
-    if (type && !json_is_string(type) && !json_is_array(type))
-        return error_set(r->err, ERROR_TYPE, NULL, "type: a name or a list of names is needed");
     if (!type)
         n->kinds = json_object_get(schema, "properties") ? CALL_OBJECT : CALL_ARRAY;
     if (n->kinds & CALL_NUMBER)
@@ -337,12 +341,12 @@ static bool words_known(struct reading *r, const json_t *schema)
 }
 
 /* The place that "#/$defs/name" means. */
-static const json_t *resolved(struct reading *r, const char *reference)
+static const json_t *resolved(struct reading *r, const json_t *reference)
 {
     const json_t *at = r->root;
-    const char *next = reference;
+    const char *next = json_name(reference);
 
-    if (*next++ != '#')
+    if (!next || *next++ != '#')
         at = NULL;
     while (at && *next == '/') {
         size_t size = strcspn(++next, "/");
@@ -354,7 +358,7 @@ static const json_t *resolved(struct reading *r, const char *reference)
     }
     if (!at)
         error_set(r->err, ERROR_MISSING, "\"#/$defs/NAME\" points into the tool's own parameters", "$ref %.60s points nowhere",
-                  reference);
+                  json_string_value(reference));
     return at;
 }
 
@@ -402,7 +406,7 @@ static const struct call_node *node_read(struct reading *r, const json_t *schema
         return NULL;
     }
     if (json_is_string(reference)) {
-        schema = resolved(r, json_string_value(reference));
+        schema = resolved(r, reference);
         return schema ? node_read(r, schema, depth + 1) : NULL;
     }
     if (!words_known(r, schema))
@@ -445,8 +449,11 @@ static const json_t *function_of(const json_t *tool)
 
 static bool name_add(struct reading *r, const json_t *tool)
 {
-    const char *name = json_string_value(json_object_get(function_of(tool), "name"));
+    const json_t *given = json_object_get(function_of(tool), "name");
+    const char *name = json_name(given);
 
+    if (json_is_string(given) && !name)
+        return error_set(r->err, ERROR_UNSUPPORTED, "letters, digits, _ - . :", "a name with a zero byte");
     if (!name || !*name)
         return error_set(r->err, ERROR_MISSING, NULL, "a tool without a name");
     for (const char *c = name; *c; c++)

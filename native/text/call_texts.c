@@ -56,7 +56,7 @@ bool call_texts_value(struct call_texts *texts, const json_t *value, struct erro
 
         free(text);
         text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
-        again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+        again = text ? json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
         same = !again || json_equal(again, value);
         json_decref(again);
     }

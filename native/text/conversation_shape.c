@@ -36,7 +36,9 @@ static bool is_absent(const json_t *value)
 
 static bool is_text(const json_t *value)
 {
-    return json_is_string(value) && json_string_length(value) > 0;
+    const char *text = json_name(value);
+
+    return text && *text;
 }
 
 /* {"type": "function", "function": {"name": ...}} */
@@ -47,12 +49,13 @@ static bool function_fits(const json_t *item, struct error *err)
 
     if (!json_is_object(item))
         return error_set(err, ERROR_TYPE, NULL, "not an object");
-    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "function")))
+    if (type && (!json_name(type) || strcmp(json_name(type), "function")))
         return error_set(err, ERROR_UNSUPPORTED, NULL, "only \"function\" is offered") || field_at(err, "type");
     if (!json_is_object(function))
         return missing(err, "an object with a name") || field_at(err, "function");
     if (!is_text(name))
-        return (name ? error_set(err, ERROR_TYPE, NULL, "not a text, or empty") : missing(err, "the function's name")) ||
+        return (name ? error_set(err, ERROR_TYPE, NULL, "not a text, empty, or with a zero byte")
+                     : missing(err, "the function's name")) ||
                field_at(err, "function.name");
     return true;
 }
@@ -187,7 +190,7 @@ static bool result_fits(const json_t *message, struct state *s, struct error *er
 static bool message_fits(const json_t *message, struct state *s, struct error *err)
 {
     const json_t *role = json_object_get(message, "role");
-    const char *name = json_string_value(role);
+    const char *name = json_name(role);
 
     if (!json_is_object(message))
         return error_set(err, ERROR_TYPE, NULL, "not an object");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/text/conversation_shape.h"
 #include "native/text/dialect_tags.h"
 
@@ -260,7 +261,7 @@ static bool sharegpt_turn(struct making *m, const json_t *turn, struct error *er
     if (!value)
         value = json_object_get(turn, "content");
 
-    const char *role = turn_role(json_string_value(from));
+    const char *role = turn_role(json_name(from));
 
     if (!role)
         return error_set(err, from ? ERROR_UNKNOWN : ERROR_MISSING, "one of system, human, gpt, tool, function_call, observation",

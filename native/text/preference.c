@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/text/conversation_row.h"
 
 static const char *const SIDES[] = { "chosen", "rejected" };
@@ -10,7 +11,7 @@ static const char *const SIDES[] = { "chosen", "rejected" };
 static json_t *side_message(const json_t *side, struct error *err)
 {
     const json_t *one = json_is_array(side) && json_array_size(side) == 1 ? json_array_get(side, 0) : side;
-    const char *role = json_string_value(json_object_get(one, "role"));
+    const char *role = json_name(json_object_get(one, "role"));
 
     if (json_is_string(one))
         return json_pack("{s:s, s:O}", "role", "assistant", "content", one);
@@ -33,7 +34,7 @@ static json_t *side_conversation(const json_t *row, const json_t *messages, cons
     json_array_foreach(messages, index, message)
     {
         json_t *kept = json_copy(message);
-        const char *role = json_string_value(json_object_get(kept, "role"));
+        const char *role = json_name(json_object_get(kept, "role"));
 
         if (role && strcmp(role, "assistant") == 0)
             json_object_set_new(kept, "weight", json_integer(0));

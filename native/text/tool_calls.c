@@ -27,6 +27,8 @@ static bool add_calls(json_t *list, const json_t *value, struct error *err)
     arguments = json_object_get(value, json_object_get(value, "arguments") ? "arguments" : "parameters");
     if (!json_is_string(name))
         return error_set(err, ERROR_TYPE, NULL, "a call without a name");
+    if (!json_name(name))
+        return error_set(err, ERROR_TYPE, NULL, "a call of a name with a zero byte");
     if (json_is_string(arguments)) {
         arguments = read = json_read(json_string_value(arguments), json_string_length(arguments), CALLS_SIZE, err);
         if (!read)

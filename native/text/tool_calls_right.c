@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/json.h"
 #include "native/text/tool_calls.h"
 #include "native/text/unicode.h"
 #include "native/text/utf8.h"
@@ -39,7 +40,7 @@ static enum kind kind_named(const json_t *schema)
     } names[] = { { "string", KIND_TEXT }, { "integer", KIND_INTEGER }, { "number", KIND_REAL },
                   { "float", KIND_REAL },  { "boolean", KIND_BOOL },    { "array", KIND_LIST },
                   { "tuple", KIND_LIST },  { "object", KIND_OBJECT },   { "dict", KIND_OBJECT } };
-    const char *type = json_string_value(json_object_get(schema, "type"));
+    const char *type = json_name(json_object_get(schema, "type"));
 
     for (size_t i = 0; type && i < sizeof names / sizeof *names; i++)
         if (strcmp(type, names[i].name) == 0)
@@ -317,7 +318,7 @@ static const json_t *parameters_of(const json_t *tools, const char *name)
     {
         const json_t *f = json_object_get(tool, "function"), *known = json_object_get(f, "name");
 
-        if (json_is_string(known) && strcmp(json_string_value(known), name) == 0)
+        if (json_name(known) && strcmp(json_name(known), name) == 0)
             return json_object_get(f, "parameters");
     }
     return NULL;
@@ -326,7 +327,7 @@ static const json_t *parameters_of(const json_t *tools, const char *name)
 static const char *call_right(const json_t *tools, const json_t *call, const char *name, const json_t *accepted)
 {
     const json_t *parameters = parameters_of(tools, name), *known = json_object_get(parameters, "properties"), *required;
-    const char *given = json_string_value(json_object_get(call, "name")), *key;
+    const char *given = json_name(json_object_get(call, "name")), *key;
     json_t *arguments = json_object_get(call, "arguments"), *value;
     size_t i;
 
@@ -334,7 +335,7 @@ static const char *call_right(const json_t *tools, const json_t *call, const cha
         return "name";
     json_array_foreach(json_object_get(parameters, "required"), i, required)
     {
-        if (json_is_string(required) && !json_object_get(arguments, json_string_value(required)))
+        if (json_is_string(required) && !(json_name(required) && json_object_get(arguments, json_name(required))))
             return "missing";
     }
     json_object_foreach(arguments, key, value)

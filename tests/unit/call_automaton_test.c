@@ -398,6 +398,9 @@ static void schemas_that_cannot_be_kept_to_are_refused_by_name(void **state)
         { "{\"type\": \"string\"}", "an object" },
         { "{\"type\": \"object\", \"properties\": {\"</tool_call>\": {}}}", "begins or ends a call" },
         { "{\"type\": \"object\", \"properties\": [1]}", "properties" },
+        { "{\"type\": \"object\", \"required\": [\"z\", \"z\\u0000\"]}", "required[1]: a name with a zero byte" },
+        { "{\"type\": \"object\\u0000\"}", "a name or a list of names" },
+        { "{\"type\": \"object\", \"properties\": {\"x\": {\"$ref\": \"#\\u0000\"}}}", "points nowhere" },
     };
 
     (void)state;

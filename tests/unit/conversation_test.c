@@ -405,6 +405,9 @@ static void faults_name_file_line_and_field(void **state)
            "data.jsonl:1: messages[3]: a result without a call");
     faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"arguments\":\"{}\"}}]}]}",
            "data.jsonl:1: messages[1].tool_calls[0].function.name: missing");
+    faults("{\"messages\":[" USER
+           ",{\"role\":\"assistant\",\"content\":\"b\"}],\"tools\":[{\"function\":{\"name\":\"\\u0000f\"}}]}",
+           "data.jsonl:1: tools[0].function.name: not a text, empty, or with a zero byte");
     faults("{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"}}]}]}",
            "data.jsonl:1: messages[1].tool_calls[0].function.arguments: missing");
     faults("{\"messages\":[" USER

@@ -53,6 +53,7 @@ static void what_cannot_be_called_is_refused_whole(void **state)
                                        "{\"x\": 1}",
                                        "[[]]",
                                        "{\"name\": \"f\", \"arguments\": 1}",
+                                       "{\"name\": \"f\\u0000\", \"arguments\": {}}",
                                        "{\"name\": \"f\", \"arguments\": \"1\"}" };
 
     (void)state;
