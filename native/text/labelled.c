@@ -79,9 +79,10 @@ static bool read_image(const json_t *image, struct example *e, struct error *err
     const json_t *values = json_object_get(image, "values"), *bytes = json_object_get(image, "bytes");
 
     if (json_is_string(image))
-        return error_set(err, ERROR_TYPE, "rondo data convert puts its picture into the row", "a path, not a picture");
+        return error_set(err, ERROR_TYPE, "rondo data convert puts its picture into the row", "a path, not a picture") ||
+               error_at(err, "image");
     if (!json_is_object(image))
-        return error_set(err, ERROR_TYPE, "{\"shape\": [...], \"values\": [...]}", "not an object");
+        return error_set(err, ERROR_TYPE, "{\"shape\": [...], \"values\": [...]}", "not an object") || error_at(err, "image");
     e->count = read_shape(json_object_get(image, "shape"), e->shape, err);
     if (!e->count)
         return error_at(err, "image.shape");
@@ -102,7 +103,7 @@ static bool image_example(const json_t *row, struct example *e, struct error *er
     const json_t *label = json_object_get(row, "label");
 
     if (!read_image(json_object_get(row, "image"), e, err))
-        return error_at(err, "image");
+        return false;
     if (!json_is_integer(label) || json_integer_value(label) < 0 || json_integer_value(label) > LABEL_MOST)
         return error_set(err, label ? ERROR_TYPE : ERROR_MISSING, "classes count from 0", "not a class's number") ||
                error_at(err, "label");
