@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 
 # learns RUN ROUNDS TEST: TEST is a Lua expression over before and after.
 learns() {
-    sed -e "s/rounds = [0-9]*,/rounds = $2,/" "scripts/runs/$1.lua" >"$work/$1.lua"
+    sed -e "s/^    rounds = [0-9]*,/    rounds = $2,/" "scripts/runs/$1.lua" >"$work/$1.lua"
     "$rondo" local "$work/$1.lua" --home "$work/$1" --ledger-seed k --json >"$work/$1.json"
     luajit -e '
         local text = io.read("*a")
@@ -23,8 +23,9 @@ learns dpo_pocket 1 'math.abs(before.loss - math.log(2)) < 1e-3 and after.loss <
 learns vit_shapes 2 'before.loss > 1.2 and after.loss < 1.2'
 learns waves_forecast 1 'before.loss > 0.4 and after.loss < before.loss * 0.8'
 
-# Rows of another kind are refused by name.
-sed -e 's#models/shapes/#models/waves/#' scripts/runs/vit_shapes.lua >"$work/other.lua"
+# Rows of another kind are refused by name: no round is accepted, and none is waited for long.
+sed -e 's#models/shapes/#models/waves/#; s/^    rounds = [0-9]*,/    rounds = 2,/; s/round_ms = [0-9]*, close_ms = [0-9]*/round_ms = 3000, close_ms = 500/' \
+    -e 's/min_ms = [0-9]*, max_ms = [0-9]*/min_ms = 1000, max_ms = 2000/' scripts/runs/vit_shapes.lua >"$work/other.lua"
 "$rondo" local "$work/other.lua" --home "$work/other" 2>"$work/other.err" && exit 1
 grep -q 'a row of series, the objective reads images' "$work/other.err"
 echo "kinds: preferences, images and series learn and replay"
