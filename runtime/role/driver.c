@@ -484,8 +484,7 @@ bool driver_machine_new(struct driver *d, struct error *err)
                                       .enrolment = d->enrolment,
                                       .durable = durable,
                                       .finals = d->finals,
-                                      .fresh = !found && (json_array_size(d->finals) == 0 ||
-                                                          journal_is_restored(d->node->journal, d->course->id)) };
+                                      .fresh = !found };
 
         d->member = member_new(&start, err);
     } else {

@@ -68,7 +68,7 @@ static bool machine_new(struct sim *s, struct node *n, struct error *err)
                                       .enrolment = n->enrolment,
                                       .durable = durable,
                                       .finals = finals,
-                                      .fresh = !durable && json_array_size(finals) == 0 };
+                                      .fresh = !durable };
         n->member = member_new(&start, err);
     } else {
         struct trainer_start start = {

@@ -234,6 +234,13 @@ static void a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said(v
         assert_false(run(set).liar_convicted);
 }
 
+/* An empty disk, and a stop between the first record that is fetched and the note that the member abstains. */
+static void a_syncer_that_stops_as_it_comes_back_from_an_empty_disk_still_abstains(void **state)
+{
+    (void)state;
+    run(simulation_from_seed(31240));
+}
+
 static void mixed_seeds_keep_every_invariant(void **state)
 {
     (void)state;
@@ -270,6 +277,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(too_few_contributions_give_a_skip_and_the_run_goes_on),
         cmocka_unit_test(a_trainer_that_was_dropped_enrols_again_and_is_accepted),
         cmocka_unit_test(a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said),
+        cmocka_unit_test(a_syncer_that_stops_as_it_comes_back_from_an_empty_disk_still_abstains),
         cmocka_unit_test(mixed_seeds_keep_every_invariant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
