@@ -86,8 +86,11 @@ static void put_nodes(struct screen *s, const json_t *look)
         if (answers && view > 0)
             snprintf(in_view, sizeof in_view, "%lld", view);
         put(s, answers ? "" : "\033[2m", "%-16.16s %-8.8s %-14.14s %6s %5s %14s  %s", value_text(node, "name"),
-            value_text(node, "role"), answers ? value_text(node, "phase") : "no answer", round, in_view,
-            amount_of(paid, value_text(node, "did")), value_text(node, "endpoint"));
+            value_text(node, "role"),
+            answers                           ? value_text(node, "phase")
+            : value_text(node, "endpoint")[0] ? "no answer"
+                                              : "not listening",
+            round, in_view, amount_of(paid, value_text(node, "did")), value_text(node, "endpoint"));
     }
 }
 

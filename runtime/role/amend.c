@@ -5,13 +5,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "native/base/hex.h"
 #include "native/base/json.h"
 #include "runtime/doc/documents.h"
 #include "runtime/doc/run_spec.h"
 #include "runtime/net/http_client.h"
 #include "runtime/net/peer.h"
-#include "runtime/net/tls.h"
 #include "runtime/role/home.h"
 #include "runtime/round/amendment.h"
 #include "runtime/round/value.h"
@@ -128,18 +126,6 @@ static bool push(const struct amending *a, const char *endpoint, struct error *e
     return ok || error_at(err, "%s", endpoint);
 }
 
-/* The endpoint of an enrolment, with its fingerprint as a pin. */
-static const char *pinned(const json_t *enrolment, char url[PEER_ENDPOINT])
-{
-    const char *endpoint = value_text(enrolment, "endpoint"), *fingerprint = value_text(enrolment, "fingerprint");
-    uint8_t bytes[TLS_FINGERPRINT];
-
-    if (!fingerprint[0] || !hex_decode(fingerprint, strlen(fingerprint), bytes, sizeof bytes) ||
-        !tls_pin_add(endpoint, bytes, url, PEER_ENDPOINT))
-        snprintf(url, PEER_ENDPOINT, "%s", endpoint);
-    return url;
-}
-
 /* The newest endpoint of each member of the panel gets it. How many took it; 0 with `err`. */
 static size_t push_all(const struct amending *a, struct error *err)
 {
@@ -164,7 +150,7 @@ static size_t push_all(const struct amending *a, struct error *err)
     {
         char url[PEER_ENDPOINT];
 
-        taken += push(a, pinned(one, url), err);
+        taken += push(a, home_enrolled_url(one, url), err);
     }
     if (!taken && answer && err->code == ERROR_NONE)
         error_set(err, ERROR_NETWORK, NULL, "the peer knows no member of the committee");

@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include "native/base/file.h"
+#include "native/base/hex.h"
 #include "native/base/json.h"
+#include "runtime/net/tls.h"
 #include "runtime/role/course.h"
+#include "runtime/round/value.h"
 
 enum { RUNNING_LIMIT = 4096, ANSWER_LIMIT = 16 << 20 };
 
@@ -110,6 +113,17 @@ void home_running_remove(const struct node *node)
     if (document_integer(value, "pid") == (int64_t)getpid())
         unlink(path);
     json_decref(value);
+}
+
+const char *home_enrolled_url(const json_t *enrolment, char url[PEER_ENDPOINT])
+{
+    const char *endpoint = value_text(enrolment, "endpoint"), *fingerprint = value_text(enrolment, "fingerprint");
+    uint8_t bytes[TLS_FINGERPRINT];
+
+    if (!fingerprint[0] || !hex_decode(fingerprint, strlen(fingerprint), bytes, sizeof bytes) ||
+        !tls_pin_add(endpoint, bytes, url, PEER_ENDPOINT))
+        snprintf(url, PEER_ENDPOINT, "%s", endpoint);
+    return url;
 }
 
 json_t *home_ask(const char *endpoint, const char *path, bool plain, struct error *err)

@@ -26,6 +26,9 @@ const char *home_did(const char *home, const char *word, char did[DID_TEXT]);
 bool home_running_put(const struct node *node, struct error *err);
 void home_running_remove(const struct node *node);
 
+/* The endpoint that an enrolment (its payload) gives, with its fingerprint as a pin (tls.h), into `url`; "" when it listens nowhere. */
+const char *home_enrolled_url(const json_t *enrolment, char url[PEER_ENDPOINT]);
+
 /* GET of a JSON answer from a node. New reference; NULL with `err`, the place being the URL. */
 json_t *home_ask(const char *endpoint, const char *path, bool plain, struct error *err);
 

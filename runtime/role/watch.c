@@ -12,6 +12,8 @@
 #include "runtime/role/home.h"
 #include "runtime/round/value.h"
 
+static const int64_t KNOWN = INT64_MAX;
+
 enum { NODES_MOST = 256, RESTS = 5, ROUNDS_A_LOOK = 256, LATE_VIEW = 2, RECENT = 5 };
 
 struct watch {
@@ -36,16 +38,19 @@ static int64_t seconds(void)
 
 /* --- who is asked --------------------------------------------------------------------------------------------------------- */
 
-static void add_node(struct watch *w, const char *name, const char *did, const char *role, const char *endpoint)
+/* `serial` orders what is told of one node: the newest enrolment holds, and what this machine or the caller knows (KNOWN) before any. */
+static void add_node(struct watch *w, const char *name, const char *did, const char *role, const char *endpoint, int64_t serial)
 {
     json_t *node = json_object_get(w->nodes, did);
 
-    if (!node && json_object_size(w->nodes) < NODES_MOST)
+    if (!node && json_object_size(w->nodes) < NODES_MOST) {
         json_object_set_new(w->nodes, did,
-                            json_pack("{s:s, s:s, s:s, s:s, s:i, s:b}", "name", name, "did", did, "role", role, "endpoint",
-                                      endpoint, "rests", 0, "answers", 0));
-    else if (node && endpoint[0])
+                            json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:b}", "name", name, "did", did, "role", role, "endpoint",
+                                      endpoint, "serial", (json_int_t)serial, "rests", 0, "answers", 0));
+    } else if (node && endpoint[0] && value_integer(node, "serial") <= serial) {
         json_object_set_new(node, "endpoint", json_string(endpoint));
+        json_object_set_new(node, "serial", json_integer(serial));
+    }
 }
 
 static void add_home(struct watch *w)
@@ -60,7 +65,8 @@ static void add_home(struct watch *w)
         if (!running || (w->run[0] && strcmp(run, w->run) != 0))
             continue;
         snprintf(w->run, sizeof w->run, "%s", run);
-        add_node(w, nodes[i].name, value_text(running, "did"), value_text(running, "role"), value_text(running, "endpoint"));
+        add_node(w, nodes[i].name, value_text(running, "did"), value_text(running, "role"), value_text(running, "endpoint"),
+                 KNOWN);
     }
     home_nodes_free(nodes, count);
 }
@@ -83,13 +89,13 @@ static void add_enrolled(struct watch *w, const char *endpoint)
     json_array_foreach(json_object_get(answer, "documents"), index, envelope)
     {
         struct document d = { 0 };
-        char did[DID_TEXT];
+        char did[DID_TEXT], url[PEER_ENDPOINT];
 
         error_clear(&none);
         if (document_read_json(envelope, &d, &none) && d.type == DOCUMENT_ENROLMENT) {
             did_text(&d.signer, did);
             add_node(w, did + (strlen(did) > 8 ? strlen(did) - 8 : 0), did, value_text(d.json, "role"),
-                     value_text(d.json, "endpoint"));
+                     home_enrolled_url(d.json, url), value_integer(d.json, "serial"));
         }
         document_free(&d);
     }
@@ -108,7 +114,7 @@ static bool learn_run(struct watch *w, const char *endpoint, struct error *err)
         ok = error_set(err, ERROR_MISSING, "name a node that takes part in a run", "this node tells of no run");
     if (ok) {
         snprintf(w->run, sizeof w->run, "%s", run);
-        add_node(w, value_text(status, "role"), value_text(status, "did"), value_text(status, "role"), endpoint);
+        add_node(w, value_text(status, "role"), value_text(status, "did"), value_text(status, "role"), endpoint, KNOWN);
         envelope = ask(w, endpoint, err, "/v1/runs/%s", "");
         ok = envelope && document_read_json(envelope, &d, err) &&
              ((d.type == DOCUMENT_RUN && hash_equal(d.id, id)) ||
@@ -147,7 +153,9 @@ struct watch *watch_new(const char *home, const char *url, bool plain, struct er
 
             snprintf(endpoint, sizeof endpoint, "%s", value_text(node, "endpoint"));
             error_clear(err);
-            if (learn_run(w, endpoint, err))
+            if (!endpoint[0])
+                error_set(err, ERROR_MISSING, "give the URL of another node of the run", "no node in %s listens", home);
+            else if (learn_run(w, endpoint, err))
                 break;
         }
     }
@@ -397,6 +405,11 @@ json_t *watch_look(struct watch *w)
     }
     if (source[0])
         add_enrolled(w, source);
+    json_object_foreach_safe(w->nodes, next, did, node)
+    {
+        if (!json_object_get(node, "status")) /* just heard of: silent is only who was asked */
+            ask_node(w, node);
+    }
     for (int i = 0; source[0] && i < ROUNDS_A_LOOK && next_record(w, source); i++)
         ;
     alerts_of_nodes(w, alerts);
