@@ -196,15 +196,32 @@ struct journal *journal_open(const char *folder, struct error *err)
 }
 
 /* Any lock of another process counts: SQLite's lie at and above its pending byte. */
-static bool is_unused(const char *path, struct error *err)
+static bool read_lock(const char *path, struct flock *lock)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool asked = fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0;
+    bool asked;
 
+    *lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+    asked = fd >= 0 && fcntl(fd, F_GETLK, lock) == 0;
     if (fd >= 0)
         close(fd);
-    if (!asked)
+    return asked;
+}
+
+pid_t journal_holder(const char *folder)
+{
+    char path[PATH_MAX];
+    struct flock lock;
+
+    snprintf(path, sizeof path, "%s/node.db", folder);
+    return read_lock(path, &lock) && lock.l_type != F_UNLCK && lock.l_pid > 0 ? lock.l_pid : 0;
+}
+
+static bool is_unused(const char *path, struct error *err)
+{
+    struct flock lock;
+
+    if (!read_lock(path, &lock))
         return error_set(err, ERROR_IO, NULL, "cannot open: %s", strerror(errno));
     return lock.l_type == F_UNLCK ||
            error_set(err, ERROR_CONFLICT, "stop the other process, or name another --home", "another process uses this journal");

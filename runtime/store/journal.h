@@ -16,6 +16,8 @@
 #ifndef RONDO_STORE_JOURNAL_H
 #define RONDO_STORE_JOURNAL_H
 
+#include <sys/types.h>
+
 #include "runtime/doc/documents.h"
 
 struct journal;
@@ -26,6 +28,9 @@ struct journal *journal_open(const char *folder, struct error *err);
  * process has it open. */
 struct journal *journal_open_copy(const char *folder, const char *work, struct error *err);
 void journal_close(struct journal *journal);
+/* The process that has the folder's journal open; 0: none, or none that can be seen from here. Never asked by that process itself: closing a
+ * file drops the locks on it. */
+pid_t journal_holder(const char *folder);
 /* Reading a document verifies it, but not one that `known` remembers. Borrowed. */
 void journal_remember(struct journal *journal, struct verified *known);
 
