@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/base/file.h"
 #include "native/base/memory_limit.h"
 #include "runtime/cli/commands.h"
 #include "runtime/role/collect.h"
@@ -23,9 +24,14 @@ static bool folder_open(const struct invocation *in, struct node *node, struct e
     if (!option_node_name(in, "syncer", &name, err))
         return false;
     snprintf(node->folder, sizeof node->folder, "%.3900s/nodes/%s", in->home, name);
-    snprintf(path, sizeof path, "%s/blocks", node->folder);
     home_did(in->home, name, node->did);
     node->peers = peer_list_new();
+    snprintf(path, sizeof path, "%s/node.db", node->folder);
+    if (!file_exists(path)) {
+        error_set(err, ERROR_MISSING, "rondo status lists the nodes of a home", "no node has been here");
+        return error_at(err, "%s", node->folder);
+    }
+    snprintf(path, sizeof path, "%s/blocks", node->folder);
     node->journal = journal_open(node->folder, err);
     node->course = node->journal ? calloc(1, sizeof *node->course) : NULL;
     return node->course && block_store_open(path, &node->blocks, err) && course_load(node, in->argument[0], node->course, err);
