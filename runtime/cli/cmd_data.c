@@ -170,7 +170,8 @@ static int preview_main(struct invocation *in)
 }
 
 #define DATA_TEXT                                                                                                                \
-    "FILE has one JSON object a line: {\"messages\": [...], \"tools\": [...]} in OpenAI's shape, or {\"text\": ...}. Every\n"    \
+    "FILE has one JSON object a line: {\"messages\": [...], \"tools\": [...]} in OpenAI's shape, {\"text\": ...}, or a\n"        \
+    "preference, image, series or prompt (docs/data.md). Of a conversation every\n"                                              \
     "assistant turn is one example; loss is on its tokens alone. A row that is no conversation is a fault, told as\n"            \
     "data.jsonl:3: messages[1].role, and exit status 3. A sound row that gives no example here (longer than the context, or\n"   \
     "with tools that the template does not print) is dropped and counted with its reason"

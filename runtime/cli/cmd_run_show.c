@@ -241,9 +241,9 @@ const struct command command_run_list = {
 
 static const char stop_truth[] = "Its trainers and syncers go on as long as they find each other: a funded round is promised to "
                                  "them. Nobody can take an escrow\n"
-                                 "back before its expiry; rounds that nobody works in are skipped and refunded then. Ending a "
-                                 "run early by an amendment comes\n"
-                                 "with a later version.";
+                                 "back before its expiry; rounds that nobody works in are skipped and refunded then. "
+                                 "`rondo run amend --end` ends a\n"
+                                 "run early, where its spec lets it.";
 
 /* The process must still be that node of that run: pids are used again. */
 static bool is_serving(const struct home_node *n, const char *run)

@@ -379,7 +379,7 @@ static const struct option try_options[] = {
     { "option", "NAME=VALUE", "an option of the script; may be repeated" },
     { "data", "FILE", "JSONL file to train on (default: the model's tools/train.jsonl)" },
     { "model", "PATH", "folder or .gguf file (default: the pocket model that ships)" },
-    { "steps", "N", "steps in all, over two rounds (default 20)" },
+    { "steps", "N", "steps in all, over two rounds (default 20; a schedule plans its own)" },
     { "seed", "TEXT", "seed of order and random choices (default: try)" },
     { NULL, NULL, NULL },
 };

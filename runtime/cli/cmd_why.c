@@ -16,6 +16,7 @@ static void print_why(const json_t *result)
 {
     json_t *each;
     size_t index;
+    bool asked = false;
 
     printf("%s  %s\n\n%5s %12s %-12s %-9s %s\n", json_string_value(json_object_get(result, "role")),
            json_string_value(json_object_get(result, "did")), "round", "pay", "code", "ledger", "why");
@@ -25,12 +26,16 @@ static void print_why(const json_t *result)
                    *ledger = json_string_value(json_object_get(each, "ledger")),
                    *code = json_string_value(json_object_get(each, "code"));
 
+        asked = asked || ledger;
         printf("%5lld %12s %-12s %-9s %s%s\n", (long long)json_integer_value(json_object_get(each, "round")),
                amount ? amount : "-", code, ledger ? ledger : "-", json_string_value(json_object_get(each, "rule")),
                amount || strcmp(code, "open") == 0 ? "" : "; not settled yet");
     }
-    printf("\n%s in all, %s released\n", json_string_value(json_object_get(result, "total")),
-           json_string_value(json_object_get(result, "released")));
+    printf("\n%s in all, ", json_string_value(json_object_get(result, "total")));
+    if (asked)
+        printf("%s released\n", json_string_value(json_object_get(result, "released")));
+    else
+        printf("no ledger was asked what is released (--ledger URL)\n");
 }
 
 static int why_main(struct invocation *in)

@@ -286,7 +286,7 @@ static int unknown_command(int argc, char **argv)
 
     if (!near)
         near = nearest_name(argv[1], names, count);
-    if (group[0] && (argc < 3 || !near)) {
+    if (group[0] && (argc < 3 || !near || !strchr(near, ' '))) {
         fprintf(stderr, "rondo: %s takes one of: %s\nTry: rondo --help\n", argv[1], group);
         return EXIT_USAGE;
     }

@@ -252,10 +252,11 @@ static void transfer_finish(struct http_transfer *t, CURLcode result)
                   "somebody else answers there, or its key has changed: ask its owner for the fingerprint",
                   "the certificate is not the one that was promised");
     } else if (result != CURLE_OK) {
-        const char *hint = result == CURLE_COULDNT_CONNECT            ? "is it running, and reachable from here?"
-                           : result == CURLE_URL_MALFORMAT            ? "check the address"
-                           : result == CURLE_PEER_FAILED_VERIFICATION ? "its certificate is not one this system trusts"
-                                                                      : NULL;
+        const char *hint = result == CURLE_COULDNT_CONNECT ? "is it running, and reachable from here?"
+                           : result == CURLE_URL_MALFORMAT ? "check the address"
+                           : result == CURLE_PEER_FAILED_VERIFICATION
+                               ? "is #sha256=... missing at the end of the URL? A node prints its own with it"
+                               : NULL;
 
         error_set(&t->answer.error, ERROR_NETWORK, hint, "%s", t->reason[0] ? t->reason : curl_easy_strerror(result));
     } else {

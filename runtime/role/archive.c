@@ -99,8 +99,9 @@ static bool choose_run(struct archive *a, const char *run, struct hash *id, stru
     }
     if (seen == 1)
         return true;
-    return error_set(err, seen ? ERROR_USAGE : ERROR_MISSING, "name the run", "the home holds %s",
-                     seen ? "several runs" : "no run");
+    return error_set(err, seen ? ERROR_USAGE : ERROR_MISSING,
+                     seen ? "name the run" : "name the home of a run by --home (eval: or a model by --model)",
+                     "the home holds %s", seen ? "several runs" : "no run");
 }
 
 static json_t *read_document(struct archive *a, enum document_type type, struct hash id, struct error *err)

@@ -145,11 +145,13 @@ const char *policy_judge(const json_t *policy, const struct run_spec *spec, cons
     if (asset[0] && strcmp(asset, spec->payment.asset) != 0)
         return because(why, "it pays in %.60s", spec->payment.asset);
     if (policy_pay(spec) < least)
-        return because(why, "a round pays %s", amount_text(policy_pay(spec), pay));
+        return because(why, "less than least_pay, %s", amount_text(least, pay));
     if ((int64_t)spec->rounds > value_integer(policy, "most_rounds"))
-        return because(why, "it has %u rounds", spec->rounds);
+        return because(why, "it has %u rounds, most_rounds is %lld", spec->rounds,
+                       (long long)value_integer(policy, "most_rounds"));
     if (download > (uint64_t)value_integer(policy, "most_download"))
-        return because(why, "its model and data are %llu bytes", (unsigned long long)download);
+        return because(why, "its model and data are %llu bytes, most_download is %lld", (unsigned long long)download,
+                       (long long)value_integer(policy, "most_download"));
     fault = judge_data(policy, spec, why);
     return fault[0] ? fault : judge_admission(spec, own, account, why);
 }

@@ -194,7 +194,9 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
     }
     if (did && !found) {
         json_decref(list);
-        error_set(err, ERROR_MISSING, NULL, "round %lld lists no contribution of %s", (long long)round, did);
+        error_set(err, ERROR_MISSING,
+                  "a name is of a node in this home, elsewhere give its DID; rondo run show lists who takes part",
+                  "round %lld lists no contribution of %s", (long long)round, did);
         return NULL;
     }
     if (!did) {

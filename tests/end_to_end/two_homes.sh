@@ -80,7 +80,7 @@ policy() { # policy FIELDS...: judged, without taking anything
 policy ',"accept":{"licences":["CC-BY-4.0"]}' && fail "a licence that is not accepted"
 grep -q "licence Apache-2.0 of corpus pocket-tools is not accepted" "$work/out" || fail "licence: $(cat "$work/out")"
 policy ',"least_pay":"401"' && fail "too little pay"
-grep -q '"reason":"a round pays 400"' "$work/out" || fail "pay: $(cat "$work/out")"
+grep -q '"reason":"less than least_pay, 401"' "$work/out" || fail "pay: $(cat "$work/out")"
 policy ',"most_download":1000000' && fail "too much to fetch"
 grep -q "its model and data are [0-9]* bytes" "$work/out" || fail "download: $(cat "$work/out")"
 policy ",\"refuse\":{\"runs\":[\"$run\"]}" && fail "a refused run"
