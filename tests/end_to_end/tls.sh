@@ -38,6 +38,9 @@ curl -s -m 5 -o /dev/null "http${node#https}" && fail "plain HTTP was answered"
 "$RONDO" status "$node" --json >"$T/status" || fail "status: $(cat "$T/status")"
 "$RONDO" status --home "$H" >"$T/status" || fail "status of the home"
 [ "$(grep -c 'listens nowhere' "$T/status")" = 2 ] || fail "$(cat "$T/status")"
+# One URL is enough: the others' fingerprints stand in their enrolments.
+"$RONDO" watch "$node" --once --json >"$T/watch" || fail "watch: $(cat "$T/watch")"
+[ "$(grep -o '"role":"syncer","endpoint":"[^"]*","answers":true' "$T/watch" | wc -l)" = 4 ] || fail "$(cat "$T/watch")"
 for name in trainer-1 trainer-2; do
     ls -l "/proc/$(pid_of $name)/fd" | grep -o 'socket:\[[0-9]*\]' | tr -dc '0-9\n' >"$T/sockets"
     awk '$4 == "0A" { print $10 }' /proc/net/tcp /proc/net/tcp6 | grep -qxFf "$T/sockets" && fail "$name listens"
