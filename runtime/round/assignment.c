@@ -144,17 +144,23 @@ json_t *assignment_positions(struct hash seed, const char *did, int64_t step, si
     return draw_list(&stream, count, limit);
 }
 
-static bool is_copy(const json_t *contributions, const json_t *one)
+/* Body of an accepted payload -> how many have it. New reference. */
+static json_t *count_bodies(const json_t *accepted)
 {
+    json_t *counts = json_object(), *one;
     size_t i;
-    json_t *other;
-    const char *body = value_text(one, "body");
-    json_array_foreach((json_t *)contributions, i, other)
+    json_array_foreach((json_t *)accepted, i, one)
     {
-        if (other != one && value_is(other, "code", "ok") && *body && value_is(other, "body", body))
-            return true;
+        const char *body = value_text(one, "body");
+        json_object_set_new(counts, body, json_integer((json_int_t)value_integer(counts, body) + 1));
     }
-    return false;
+    return counts;
+}
+
+static bool is_copy(const json_t *counts, const json_t *one)
+{
+    const char *body = value_text(one, "body");
+    return *body && value_integer(counts, body) > 1;
 }
 
 json_t *assignment_spots(const struct rules *rules, const json_t *previous, struct hash seed, const json_t *committee)
@@ -175,17 +181,19 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
     for (size_t k = 0; k < count; k++)
         order[k] = (uint32_t)k;
     struct stream stream;
+    json_t *bodies = count_bodies(accepted);
     stream_start(&stream, seed, "spots", 0);
     stream_shuffle(&stream, order, count);
     for (size_t k = 0; k < count && members; k++) {
         item = json_array_get(accepted, order[k]);
         uint64_t member = stream_below(&stream, members);
-        if (k < wanted || is_copy(contributions, item))
+        if (k < wanted || is_copy(bodies, item))
             json_array_append_new(spots,
                                   json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did", json_object_get(item, "did"),
                                             "member", json_array_get(committee, (size_t)member)));
     }
     free(order);
+    json_decref(bodies);
     json_decref(accepted);
     value_sort(spots, "cid");
     return spots;
@@ -194,7 +202,16 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
 json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
                            const char *did)
 {
-    json_t *parts = assignment_draw(rules, previous, seed), *context = NULL;
+    json_t *parts = assignment_draw(rules, previous, seed);
+    json_t *context = assignment_context_in(rules, previous, parts, round, seed, plan, did);
+    json_decref(parts);
+    return context;
+}
+
+json_t *assignment_context_in(const struct rules *rules, const json_t *previous, const json_t *parts, int64_t round,
+                              struct hash seed, const json_t *plan, const char *did)
+{
+    json_t *context = NULL;
     json_t *part = value_find(parts, "did", did);
     size_t weight = json_array_size(json_object_get(part, "shards"));
     char hex[HASH_TEXT];
@@ -209,7 +226,6 @@ json_t *assignment_context(const struct rules *rules, const json_t *previous, in
         json_object_set_new(context, "checkpoint_every", json_integer((json_int_t)rules->checkpoint_every));
     if (context && carry)
         json_object_set(context, "carry", (json_t *)carry);
-    json_decref(parts);
     return context;
 }
 

@@ -31,6 +31,10 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
 json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
                            const char *did);
 
+/* The same where `parts`, what assignment_draw gives for this round, are at hand. */
+json_t *assignment_context_in(const struct rules *rules, const json_t *previous, const json_t *parts, int64_t round,
+                              struct hash seed, const json_t *plan, const char *did);
+
 /* The same of a decided round, from its record and the one before; NULL also where one of them is NULL. */
 json_t *assignment_context_of(const struct rules *rules, const json_t *before, const json_t *record, const char *did);
 

@@ -16,6 +16,13 @@ void member_wake(struct member *m, int64_t at)
         m->wake = at;
 }
 
+bool member_asked(const struct member *m, const char *kind, const char *name)
+{
+    char key[160];
+    snprintf(key, sizeof key, "%s/%s", kind, name);
+    return json_object_get(m->asked, key);
+}
+
 bool member_ask(struct member *m, const char *kind, const char *name)
 {
     char key[160];
@@ -139,7 +146,14 @@ static void open_round(struct member *m, int64_t round)
     replace(&m->namers, json_object());
     replace(&m->judged, json_object());
     m->plan[0] = 0;
-    m->lead_at = 0;
+    memset(&m->lead_at, 0, sizeof m->lead_at);
+    memset(&m->final_at, 0, sizeof m->final_at);
+    replace(&m->unasked, NULL);
+    replace(&m->unanswered, NULL);
+    replace(&m->contributors, NULL);
+    replace(&m->uncounted, NULL);
+    replace(&m->enrolled, json_object());
+    m->assigned = m->good = 0;
     replace(&m->prepares, json_object());
     replace(&m->commits, json_object());
     replace(&m->own, json_object());
@@ -156,7 +170,7 @@ static void forget_requests(struct member *m, int64_t round)
     const char *key;
     json_t *asked;
     void *next;
-    m->news++;
+    m->answers++;
     json_object_foreach_safe(m->asked, next, key, asked)
     {
         if (!strncmp(key, "compute/", 8) && json_integer_value(asked) <= round)
@@ -179,6 +193,8 @@ static void forget(struct member *m)
         if ((old || json_object_get(m->listed, cid)) && m->verified == (size_t)m->round)
             json_object_del(m->documents, cid);
     }
+    json_object_clear(m->by_signer);
+    json_object_foreach(m->documents, cid, held) member_kept(m, held);
     if (m->verified == (size_t)m->round)
         json_object_clear(m->wanted);
 }
@@ -255,6 +271,9 @@ static bool rule_begin(struct member *m)
     m->quorum = committee_quorum(m->rules, m->committee);
     m->seated = value_lists(m->committee, m->did);
     m->parts = amendment_trains(m->rules, m->previous, m->round) ? assignment_draw(m->rules, m->previous, m->seed) : json_array();
+    json_t *part;
+    size_t i;
+    json_array_foreach(m->parts, i, part) m->assigned += json_array_size(json_object_get(part, "shards")) > 0;
     m->started = m->now;
     m->phase = m->view >= 0 ? PHASE_VOTING : PHASE_TRAINING;
     member_tell_state(m);
@@ -281,7 +300,7 @@ static void take_event(struct member *m, const struct event *event)
         m->funded = value_integer(body, "time");
         break;
     case EVENT_CHECKED:
-        json_object_set(m->codes, value_text(body, "cid"), json_object_get(body, "code"));
+        member_coded(m, value_text(body, "cid"), json_object_get(body, "code"));
         break;
     case EVENT_REPLAYED:
         json_object_set(m->replays, value_text(body, "cid"), json_object_get(body, "index"));
@@ -290,7 +309,7 @@ static void take_event(struct member *m, const struct event *event)
         json_object_set(m->moves, value_text(body, "key"), json_object_get(body, "object"));
         break;
     case EVENT_COMPUTED:
-        m->news++;
+        m->answers++;
         json_object_set_new(
             m->results, value_text(body, "hash"),
             json_pack("{sOsO?}", "code", json_object_get(body, "code"), "result", json_object_get(body, "result")));
@@ -389,15 +408,15 @@ struct member *member_new(const struct member_start *start, struct error *err)
 {
     struct member *m = calloc(1, sizeof *m);
     struct actions unused = { 0 };
-    json_t **const maps[] = { &m->documents, &m->listed,  &m->wanted, &m->codes,   &m->moves,
-                              &m->replays,   &m->results, &m->asked,  &m->answered };
+    json_t **const maps[] = { &m->documents, &m->by_signer, &m->listed,  &m->wanted, &m->codes,
+                              &m->moves,     &m->replays,   &m->results, &m->asked,  &m->answered };
     if (!m)
         abort();
     m->rules = start->rules;
     m->signing = start->signing;
     m->enrolment = json_incref(start->enrolment);
     m->abstain = -1;
-    m->news = 1;
+    m->news = m->answers = 1;
     m->finding = start->fresh;
     m->finals = json_array();
     snprintf(m->did, sizeof m->did, "%s", start->did);
@@ -426,11 +445,12 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    json_t *const owned[] = { m->enrolment, m->finals,    m->documents, m->listed,   m->wanted,   m->codes,
-                              m->moves,     m->replays,   m->results,   m->asked,    m->answered, m->head,
-                              m->block,     m->committee, m->parts,     m->items,    m->checked,  m->statements,
-                              m->seen,      m->records,   m->verdicts,  m->namers,   m->judged,   m->prepares,
-                              m->commits,   m->own,       m->lock,      m->lead_set, m->spots };
+    json_t *const owned[] = { m->enrolment, m->finals,     m->documents,    m->listed,    m->wanted,   m->codes,
+                              m->moves,     m->replays,    m->results,      m->asked,     m->answered, m->head,
+                              m->block,     m->committee,  m->parts,        m->items,     m->checked,  m->statements,
+                              m->seen,      m->records,    m->verdicts,     m->namers,    m->judged,   m->prepares,
+                              m->commits,   m->own,        m->lock,         m->lead_set,  m->spots,    m->by_signer,
+                              m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(m);

@@ -34,6 +34,8 @@ static const json_t *plan_of(struct member *m)
 
 void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
 {
+    if (member_asked(m, "replay", cid))
+        return;
     json_t *document = json_object_get(json_object_get(m->documents, cid), "payload");
     json_t *context = assignment_context_of(m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
     if (!context || !member_ask(m, "replay", cid)) {
@@ -60,7 +62,7 @@ static const char *contribution_code(struct member *m, const json_t *document)
     if (member_ask(m, "check", cid))
         member_act(m, ACTION_CHECK,
                    json_pack("{sssOsosI}", "cid", cid, "document", payload, "context",
-                             assignment_context(m->rules, m->previous, m->round, m->seed, plan, did), "limit_ms",
+                             assignment_context_in(m->rules, m->previous, m->parts, m->round, m->seed, plan, did), "limit_ms",
                              (json_int_t)(2 * m->rules->view_ms)));
     return NULL;
 }
@@ -101,15 +103,39 @@ static const char *item_code(struct member *m, const json_t *document)
     return strcmp(type, "enrolment") ? membership_code(m->rules, m->previous, type, payload) : enrolment_code(m, document);
 }
 
+/* What stands in an object, in its order. New reference. */
+static json_t *values_of(json_t *object)
+{
+    json_t *list = json_array(), *value;
+    const char *name;
+    json_object_foreach(object, name, value) json_array_append(list, value);
+    return list;
+}
+
+static bool is_move(const json_t *document)
+{
+    return value_is(document, "type", "challenge") || value_is(document, "type", "opening") || value_is(document, "type", "pick");
+}
+
+/* What there is to ask about a document is asked once it can be; what a move needs, others may still bring. */
 bool member_rule_requests(struct member *m)
 {
-    const char *cid;
     json_t *document;
+    size_t i;
     if (!m->seated || m->items || m->phase == PHASE_AWAIT || m->phase >= PHASE_VOTING)
         return false;
-    if (is_train_round(m))
-        plan_of(m);
-    json_object_foreach(m->documents, cid, document) item_code(m, document);
+    bool known = !is_train_round(m) || plan_of(m);
+    if (!m->unasked)
+        m->unasked = values_of(m->documents);
+    json_t *left = json_array();
+    json_array_foreach(m->unasked, i, document)
+    {
+        item_code(m, document);
+        if (is_move(document) || (!known && value_is(document, "type", "contribution")))
+            json_array_append(left, document);
+    }
+    json_decref(m->unasked);
+    m->unasked = left;
     return false;
 }
 
@@ -124,6 +150,23 @@ void member_challenge(struct member *m, const char *cid, int64_t round, int64_t 
         member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
 }
 
+/* What the seed gives this member to replay. New reference. */
+static json_t *own_spots(const struct member *m)
+{
+    json_t *own = json_array(), *all, *spot;
+    size_t i;
+    if (!value_is(m->previous, "kind", "train"))
+        return own;
+    all = assignment_spots(m->rules, m->previous, m->seed, m->committee);
+    json_array_foreach(all, i, spot)
+    {
+        if (value_is(spot, "member", m->did))
+            json_array_append(own, spot);
+    }
+    json_decref(all);
+    return own;
+}
+
 bool member_rule_spots(struct member *m)
 {
     size_t i;
@@ -131,14 +174,11 @@ bool member_rule_spots(struct member *m)
     if (!m->seated || m->round < 2 || m->phase == PHASE_AWAIT || m->phase >= PHASE_DONE)
         return false;
     if (!m->spots)
-        m->spots = value_is(m->previous, "kind", "train") ? assignment_spots(m->rules, m->previous, m->seed, m->committee)
-                                                          : json_array();
+        m->spots = own_spots(m);
     json_array_foreach(m->spots, i, spot)
     {
         const char *cid = value_text(spot, "cid");
         const json_t *index = json_object_get(m->replays, cid);
-        if (!value_is(spot, "member", m->did))
-            continue;
         if (!index) {
             member_ask_replay(m, cid, value_text(spot, "did"), m->round - 1);
             if (m->phase == PHASE_COLLECTING && member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1) &&
@@ -163,8 +203,7 @@ static bool spots_pending(const struct member *m)
     json_array_foreach(m->spots, i, spot)
     {
         const char *cid = value_text(spot, "cid");
-        if (value_is(spot, "member", m->did) && !json_object_get(m->replays, cid) &&
-            !member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1))
+        if (!json_object_get(m->replays, cid) && !member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1))
             return true;
     }
     return false;
@@ -172,48 +211,95 @@ static bool spots_pending(const struct member *m)
 
 /* ---- when a round closes -------------------------------------------------------------------------------------------- */
 
-static size_t count_held(struct member *m, const char *type, const char *role)
+/* Takes those enrolments into account that may be taken by now. */
+static void count_enrolments(struct member *m)
 {
-    const char *cid;
-    json_t *document, *signers = json_object();
-    json_object_foreach(m->documents, cid, document)
+    json_t *left = json_array(), *document;
+    size_t i;
+    if (!m->uncounted)
+        m->uncounted = values_of(m->documents);
+    json_array_foreach(m->uncounted, i, document)
     {
         const json_t *payload = json_object_get(document, "payload");
-        bool mine = value_is(document, "type", type) && (!*role || value_is(payload, "role", role));
-        if (mine && !strcmp(type, "contribution"))
-            mine = value_integer(payload, "round") == m->round && value_find(m->parts, "did", value_text(payload, "signer"));
-        else if (mine) {
-            const char *code = enrolment_code(m, document);
-            mine = code && !strcmp(code, "ok");
+        const char *role = value_text(payload, "role"), *code;
+        json_t *of = json_object_get(m->enrolled, role);
+        if (!value_is(document, "type", "enrolment"))
+            continue;
+        code = enrolment_code(m, document);
+        if (!code || strcmp(code, "ok")) {
+            json_array_append(left, document);
+            continue;
         }
-        if (mine)
-            json_object_set_new(signers, value_text(payload, "signer"), json_true());
+        if (!of)
+            json_object_set_new(m->enrolled, role, of = json_object());
+        json_object_set_new(of, value_text(payload, "signer"), json_true());
     }
-    size_t count = json_object_size(signers);
-    json_decref(signers);
-    return count;
+    json_decref(m->uncounted);
+    m->uncounted = left;
 }
 
-static size_t count_assigned(const struct member *m)
+/* Machines whose enrolments of this role may be taken. */
+static size_t count_enrolled(const struct member *m, const char *role)
 {
-    size_t count = 0, i;
-    json_t *part;
-    json_array_foreach(m->parts, i, part) count += json_array_size(json_object_get(part, "shards")) > 0;
-    return count;
+    return json_object_size(json_object_get(m->enrolled, role));
 }
 
-/* Contributions of this round that were found right. */
-static size_t count_good(const struct member *m)
+static bool is_of_round(const struct member *m, const json_t *document)
+{
+    return value_is(document, "type", "contribution") && value_integer(json_object_get(document, "payload"), "round") == m->round;
+}
+
+static void count_contribution(struct member *m, const json_t *document)
+{
+    const char *did = value_text(json_object_get(document, "payload"), "signer");
+    if (!is_of_round(m, document))
+        return;
+    m->good += value_is(m->codes, value_text(document, "cid"), "ok");
+    if (value_find(m->parts, "did", did))
+        json_object_set_new(m->contributors, did, json_true());
+}
+
+static void count_contributions(struct member *m)
 {
     const char *cid;
     json_t *document;
-    size_t count = 0;
-    json_object_foreach(m->documents, cid, document)
-    {
-        count += value_is(document, "type", "contribution") && value_is(m->codes, cid, "ok") &&
-                 value_integer(json_object_get(document, "payload"), "round") == m->round;
-    }
-    return count;
+    if (m->contributors)
+        return;
+    m->good = 0;
+    m->contributors = json_object();
+    json_object_foreach(m->documents, cid, document) count_contribution(m, document);
+}
+
+void member_signed_key(char key[MEMBER_SIGNED], const char *type, const char *did)
+{
+    snprintf(key, MEMBER_SIGNED, "%s/%s", type, did);
+}
+
+void member_kept(struct member *m, const json_t *document)
+{
+    char key[MEMBER_SIGNED];
+    member_signed_key(key, value_text(document, "type"), value_text(json_object_get(document, "payload"), "signer"));
+    json_t *list = json_object_get(m->by_signer, key);
+    if (!list)
+        json_object_set_new(m->by_signer, key, list = json_array());
+    json_array_append(list, (json_t *)document);
+    if (m->unasked)
+        json_array_append(m->unasked, (json_t *)document);
+    if (m->unanswered)
+        json_array_append(m->unanswered, (json_t *)document);
+    if (m->uncounted)
+        json_array_append(m->uncounted, (json_t *)document);
+    if (m->contributors)
+        count_contribution(m, document);
+}
+
+void member_coded(struct member *m, const char *cid, json_t *code)
+{
+    const json_t *document = json_object_get(m->documents, cid);
+    bool counts = m->contributors && is_of_round(m, document), before = value_is(m->codes, cid, "ok");
+    json_object_set(m->codes, cid, code);
+    if (counts)
+        m->good = m->good - before + value_is(m->codes, cid, "ok");
 }
 
 static bool passed(struct member *m, int64_t at)
@@ -229,8 +315,9 @@ static bool may_close(struct member *m)
         size_t wanted = rules->allowed ? json_array_size(rules->allowed) : (size_t)rules->trainers_quorum;
         if (!m->funded)
             return false;
-        size_t held = count_held(m, "enrolment", "trainer") + (rules->allowed ? count_held(m, "enrolment", "auditor") : 0);
-        return (held >= wanted && count_held(m, "enrolment", "syncer") >= json_array_size(rules->panel)) ||
+        count_enrolments(m);
+        size_t held = count_enrolled(m, "trainer") + (rules->allowed ? count_enrolled(m, "auditor") : 0);
+        return (held >= wanted && count_enrolled(m, "syncer") >= json_array_size(rules->panel)) ||
                passed(m, m->started + rules->round_ms);
     }
     if (amendment_pauses(rules, m->previous, m->round)) /* as long as any, so that no escrow expires sooner than it would have */
@@ -238,8 +325,9 @@ static bool may_close(struct member *m)
     if (!is_train_round(m)) /* a round without training is short, but whoever has a move to make needs the time of one */
         return passed(m, m->started + rules->close_ms) && (!member_awaits_moves(m) || passed(m, m->started + rules->round_ms));
     int64_t grace = value_integer(m->previous, "grace_ms");
-    return count_held(m, "contribution", "") >= count_assigned(m) ||
-           (count_good(m) >= (size_t)amendment_quorum(rules, m->previous, m->round) && passed(m, m->started + grace)) ||
+    count_contributions(m);
+    return json_object_size(m->contributors) >= m->assigned ||
+           (m->good >= (size_t)amendment_quorum(rules, m->previous, m->round) && passed(m, m->started + grace)) ||
            passed(m, m->started + rules->round_ms);
 }
 
@@ -265,23 +353,24 @@ bool member_rule_close(struct member *m)
 
 /* ---- items ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_move(const json_t *document)
-{
-    return value_is(document, "type", "challenge") || value_is(document, "type", "opening") || value_is(document, "type", "pick");
-}
-
 /* Something is still to be answered that may be waited for: checks a few views long, replays and verdicts as long as a round. */
 static bool must_wait(struct member *m)
 {
-    const char *cid;
-    json_t *document;
     bool checks_over = passed(m, m->closed + 3 * m->rules->view_ms), replays_over = passed(m, m->started + m->rules->round_ms);
     if (spots_pending(m) && !replays_over)
         return true;
-    json_object_foreach(m->documents, cid, document)
-    {
-        if (!item_code(m, document) && !(is_move(document) ? replays_over : checks_over))
+    if (!m->unanswered)
+        m->unanswered = values_of(m->documents);
+    for (size_t i = 0; i < json_array_size(m->unanswered);) {
+        const json_t *document = json_array_get(m->unanswered, i);
+        const char *code = item_code(m, document);
+        bool move = is_move(document);
+        if (!code && !(move ? replays_over : checks_over))
             return true;
+        if (code && !move)
+            json_array_remove(m->unanswered, i);
+        else
+            i++;
     }
     return false;
 }

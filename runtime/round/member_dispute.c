@@ -36,6 +36,8 @@ static bool is_disputed(const struct member *m, const json_t *payload, const cha
 /* An opening that names another object shows nothing; nor does one whose object could not be had until the round's end. */
 bool member_lacks_carry(const struct member *m, const char *cid, const char *did, int64_t round)
 {
+    if (!value_is(json_object_get(member_record_of(m, round), "plan"), "inner", "keep"))
+        return false;
     json_t *context = context_of(m, round, did), *carry = json_object_get(context, "carry"), *document;
     bool lacks = carry != NULL, late = m->now >= m->started + m->rules->round_ms;
     const char *key;

@@ -23,6 +23,7 @@ enum phase { PHASE_AWAIT, PHASE_TRAINING, PHASE_COLLECTING, PHASE_VOTING, PHASE_
 
 enum {
     MEMBER_DID = 96,
+    MEMBER_SIGNED = 160,
     MEMBER_DOCUMENTS = 8192,
     MEMBER_RECORDS = 1024,
     MEMBER_RECORD_BYTES = 1 << 20,
@@ -43,6 +44,7 @@ struct member {
     const json_t *previous; /* borrowed from finals; NULL in round 0 */
     size_t verified, released;
     json_t *documents; /* cid -> { type, cid, payload, envelope, at } */
+    json_t *by_signer; /* "type/signer" -> those of them, in the order they came; member_kept and forget keep it */
     json_t *listed;    /* cid -> true: some record lists this item */
     json_t *wanted;    /* cid -> time of the last FETCH */
     json_t *codes;     /* cid -> code of a contribution or of a move of a dispute */
@@ -53,12 +55,23 @@ struct member {
     json_t *answered;  /* did -> time of the last answer to someone behind */
     json_t *head;
     int64_t funded;
-    int64_t abstain;             /* through this round; -1: not */
-    uint64_t news;               /* documents, statements, records and results taken in, and requests given up */
-    uint64_t verify_at, lead_at; /* `news` when the rule last got as far as it could */
-    bool awaits;                 /* the last record_of did */
-    bool finding;                /* a fresh folder that has not yet met the open round */
-    bool behind;                 /* someone is in a later round */
+    int64_t abstain;    /* through this round; -1: not */
+    uint64_t news;      /* documents, statements and records taken in */
+    uint64_t answers;   /* results taken in, and requests given up */
+    uint64_t verify_at; /* `answers` when the rule last got as far as it could */
+    struct {
+        uint64_t answers;
+        size_t received;
+        int64_t view;
+        bool leads;
+    } lead_at; /* what member_rule_lead last made all that it could of */
+    struct {
+        uint64_t news;
+        size_t records, commits;
+    } final_at;   /* what member_rule_final last looked through in vain */
+    bool awaits;  /* the last record_of did */
+    bool finding; /* a fresh folder that has not yet met the open round */
+    bool behind;  /* someone is in a later round */
     int64_t fetched_at, repeated_at;
 
     /* the open round */
@@ -72,12 +85,17 @@ struct member {
     int64_t started, closed, first_closed; /* times; closed: items must freeze soon */
     char plan[HASH_TEXT];                  /* of the request for the round's plan; "" before it was made */
     json_t *items, *checked;               /* items: NULL until frozen */
-    json_t *statements;                    /* "type/view/phase/did" -> document */
-    json_t *seen;                          /* did -> highest view */
-    json_t *records, *verdicts;            /* cid -> record; cid -> "valid" or "wrong" */
-    json_t *judged;                        /* cid -> `news`, as lead_at */
-    json_t *namers;                        /* cid of a record that was sent -> who named it; "": a certificate */
-    json_t *prepares, *commits;            /* "view/record" and record -> certificate */
+    json_t *unasked,
+        *unanswered;      /* documents that may still have to be asked about; whose code is not known for good. NULL: all */
+    json_t *contributors; /* did -> true: assigned, and a contribution of the round is held; NULL: not counted yet */
+    json_t *uncounted, *enrolled; /* of round 0: documents to count; role -> { did -> true }: enrolments that may be taken */
+    size_t assigned, good;        /* trainers with a part; contributions found right, where contributors is not NULL */
+    json_t *statements;           /* "type/view/phase/did" -> document */
+    json_t *seen;                 /* did -> highest view */
+    json_t *records, *verdicts;   /* cid -> record; cid -> "valid" or "wrong" */
+    json_t *judged;               /* cid -> `answers`, as verify_at */
+    json_t *namers;               /* cid of a record that was sent -> who named it; "": a certificate */
+    json_t *prepares, *commits;   /* "view/record" and record -> certificate */
 
     /* the open view; `own` and `lock` are durable */
     int64_t view;
@@ -90,6 +108,7 @@ struct member {
 /* member.c */
 void member_wake(struct member *m, int64_t at);
 bool member_ask(struct member *m, const char *kind, const char *name); /* true the first time */
+bool member_asked(const struct member *m, const char *kind, const char *name);
 void member_act(struct member *m, enum action_kind kind, json_t *body);
 void member_send(struct member *m, json_t *to, json_t *message); /* both references are taken; this member is left out */
 void member_persist(struct member *m);
@@ -99,6 +118,11 @@ bool member_may_sign(const struct member *m);
 bool member_finalise(struct member *m, json_t *record, json_t *certificate);
 int64_t member_interval(const struct member *m);                       /* between repetitions */
 const json_t *member_record_of(const struct member *m, int64_t round); /* final record or NULL */
+
+/* member_collect.c: takes note of a document that was kept, and of a code that came. */
+void member_signed_key(char key[MEMBER_SIGNED], const char *type, const char *did);
+void member_kept(struct member *m, const json_t *document);
+void member_coded(struct member *m, const char *cid, json_t *code);
 
 /* member_take.c */
 void member_take(struct member *m, json_t *envelope);

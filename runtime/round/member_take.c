@@ -41,14 +41,16 @@ json_t *member_sign(struct member *m, const char *type, json_t *payload)
 static void report_equivocation(struct member *m, const char *did, json_t *first, json_t *second)
 {
     json_t *held;
-    const char *cid;
+    char key[MEMBER_SIGNED];
+    size_t i;
     if (!strcmp(did, m->did) || !value_integer(json_object_get(first, "payload"), "round") ||
         value_find(json_object_get(m->previous, "convicted"), "did", did))
         return;
-    json_object_foreach(m->documents, cid, held)
+    member_signed_key(key, "equivocation", m->did);
+    json_array_foreach(json_object_get(m->by_signer, key), i, held)
     {
         const json_t *payload = json_object_get(held, "payload");
-        if (value_is(held, "type", "equivocation") && value_is(payload, "did", did) && value_is(payload, "signer", m->did))
+        if (value_is(payload, "did", did) && value_is(payload, "signer", m->did))
             return;
     }
     json_t *payload =
@@ -65,8 +67,10 @@ static int64_t held_of(const struct member *m, const char *type, const char *did
 {
     int64_t count = 0;
     json_t *held;
-    const char *cid;
-    json_object_foreach(m->documents, cid, held)
+    char key[MEMBER_SIGNED];
+    size_t i;
+    member_signed_key(key, type, did);
+    json_array_foreach(json_object_get(m->by_signer, key), i, held)
     {
         const json_t *payload = json_object_get(held, "payload");
         if (!value_is(held, "type", type) || !value_is(payload, "signer", did) ||
@@ -88,8 +92,10 @@ static bool knows_signer(const struct member *m, const char *did)
 static void keep(struct member *m, const json_t *document)
 {
     m->news++;
-    if (json_object_size(m->documents) < MEMBER_DOCUMENTS)
-        json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
+    if (json_object_size(m->documents) >= MEMBER_DOCUMENTS || json_object_get(m->documents, value_text(document, "cid")))
+        return;
+    json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
+    member_kept(m, document);
 }
 
 /* Enrolments of machines that are no members: their deposits may not stand. */

@@ -7,7 +7,7 @@
 /* Recomputes the oldest decided round that this member has not recomputed yet: it followed a certificate for it. */
 bool member_rule_verify(struct member *m)
 {
-    if (m->verified >= json_array_size(m->finals) || m->phase == PHASE_HALTED || m->verify_at == m->news)
+    if (m->verified >= json_array_size(m->finals) || m->phase == PHASE_HALTED || m->verify_at == m->answers)
         return false;
     json_t *final = json_array_get(m->finals, m->verified), *record = json_object_get(final, "record"), *made;
     json_t *received = member_received_of(m, record);
@@ -17,7 +17,7 @@ bool member_rule_verify(struct member *m)
     enum record_outcome outcome =
         member_make_record(m, previous, json_object_get(record, "block"), received, value_is(record, "reason", "forced"), &made);
     json_decref(received);
-    m->verify_at = outcome == RECORD_NEEDS && m->awaits ? m->news : 0;
+    m->verify_at = outcome == RECORD_NEEDS && m->awaits ? m->answers : 0;
     if (outcome == RECORD_NEEDS)
         return false;
     bool equal = outcome == RECORD_MADE && json_equal(made, record);

@@ -214,9 +214,14 @@ bool member_rule_lead(struct member *m)
     } else if (settled && !lock && !m->lock) {
         /* Whoever does not lead asks for the same fold meanwhile: it will need it to judge the proposal. */
         enum record_outcome outcome = RECORD_NEEDS;
-        if ((leads || !json_object_get(m->own, "prepare")) && m->lead_at != m->news) {
+        bool fresh = m->lead_at.answers != m->answers || m->lead_at.received != json_array_size(received) ||
+                     m->lead_at.view != m->view || m->lead_at.leads != leads;
+        if ((leads || !json_object_get(m->own, "prepare")) && fresh) {
             outcome = member_make_record(m, m->previous, m->block, received, m->view >= m->quorum.n, &record);
-            m->lead_at = outcome == RECORD_NEEDS && !m->awaits ? 0 : m->news;
+            m->lead_at.answers = outcome == RECORD_NEEDS && !m->awaits ? 0 : m->answers;
+            m->lead_at.received = json_array_size(received);
+            m->lead_at.view = m->view;
+            m->lead_at.leads = leads;
         }
         if (record && value_integer(record, "next_height") <= value_integer(m->head, "height"))
             json_decref(record), record = NULL;
@@ -238,7 +243,7 @@ static const char *judge(struct member *m, const char *cid, const json_t *record
     const char *known = value_text(m->verdicts, cid);
     if (*known)
         return known;
-    if ((uint64_t)value_integer(m->judged, cid) == m->news)
+    if ((uint64_t)value_integer(m->judged, cid) == m->answers)
         return "";
     json_t *received = member_received_of(m, record), *made;
     if (!received)
@@ -247,7 +252,7 @@ static const char *judge(struct member *m, const char *cid, const json_t *record
         member_make_record(m, m->previous, m->block, received, value_is(record, "reason", "forced"), &made);
     json_decref(received);
     if (outcome == RECORD_NEEDS && m->awaits)
-        json_object_set_new(m->judged, cid, json_integer((json_int_t)m->news));
+        json_object_set_new(m->judged, cid, json_integer((json_int_t)m->answers));
     if (outcome == RECORD_NEEDS)
         return "";
     bool valid = outcome == RECORD_MADE && json_equal(made, record);
@@ -363,16 +368,22 @@ bool member_rule_final(struct member *m)
 {
     const char *cid, *key;
     json_t *record, *document;
-    if (!m->committee || m->phase >= PHASE_DONE)
+    if (!m->committee || m->phase >= PHASE_DONE ||
+        (m->final_at.news == m->news && m->final_at.records == json_object_size(m->records) &&
+         m->final_at.commits == json_object_size(m->commits)))
         return false;
     json_object_foreach(m->records, cid, record)
     {
         json_t *certificate = json_incref(json_object_get(m->commits, cid));
+        int64_t tried = -1;
         json_object_foreach(m->statements, key, document)
         {
             const json_t *payload = json_object_get(document, "payload");
-            if (!certificate && value_is(payload, "phase", "commit") && value_is(payload, "record", cid))
-                certificate = certificate_for(m, value_integer(payload, "view"), "commit", cid);
+            int64_t view = value_integer(payload, "view");
+            if (certificate || view == tried || !value_is(payload, "phase", "commit") || !value_is(payload, "record", cid))
+                continue;
+            certificate = certificate_for(m, view, "commit", cid);
+            tried = view;
         }
         bool final = certificate && final_check(m->rules, m->previous, record, certificate, &m->signing, NULL);
         if (final) {
@@ -384,6 +395,9 @@ bool member_rule_final(struct member *m)
         if (final)
             return true;
     }
+    m->final_at.news = m->news;
+    m->final_at.records = json_object_size(m->records);
+    m->final_at.commits = json_object_size(m->commits);
     return false;
 }
 

@@ -51,31 +51,52 @@ static void take_carries(const struct membership_change *c, json_t *members)
     }
 }
 
-static void take_enrolment(const struct rules *rules, json_t *members, const json_t *item, const json_t *payload)
+/* Whoever is in by now: DIDs and numbers by role, as enrolments are taken. */
+struct admitted {
+    json_t *members, *by_did, *of_role;
+};
+
+static void count_role(struct admitted *in, const char *role, json_int_t more)
+{
+    json_object_set_new(in->of_role, role, json_integer((json_int_t)value_integer(in->of_role, role) + more));
+}
+
+static void admit(struct admitted *in, json_t *member)
+{
+    if (!json_object_get(in->by_did, value_text(member, "did")))
+        json_object_set(in->by_did, value_text(member, "did"), member);
+    count_role(in, value_text(member, "role"), 1);
+}
+
+static void take_enrolment(const struct rules *rules, struct admitted *in, const json_t *item, const json_t *payload)
 {
     const char *did = value_text(payload, "signer");
     bool trainer = value_is(payload, "role", "trainer");
     const json_t *seat = trainer ? NULL : value_find(rules->panel, "did", did);
     const char *account = value_text(seat ? seat : payload, "account");
-    size_t i, count = 0;
-    json_t *member, *known = value_find(members, "did", did);
-    json_array_foreach(members, i, member) count += value_is(member, "role", value_text(payload, "role"));
-    if (!seat && !known && count >= (size_t)rules->trainers_limit)
+    json_t *known = json_object_get(in->by_did, did);
+    if (!seat && !known && value_integer(in->of_role, value_text(payload, "role")) >= rules->trainers_limit)
         return;
     json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
                              "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
-    if (known)
+    if (known) {
+        count_role(in, value_text(known, "role"), -1);
         json_object_update(known, made);
-    else
-        json_array_append(members, made);
+        count_role(in, value_text(known, "role"), 1);
+    } else {
+        json_array_append(in->members, made);
+        admit(in, made);
+    }
     json_decref(made);
 }
 
 /* Takes the items of one type. */
 static void take_items(const struct membership_change *c, json_t *members, const char *type)
 {
+    struct admitted in = { .members = members, .by_did = json_object(), .of_role = json_object() };
     size_t i;
     json_t *item;
+    json_array_foreach(members, i, item) admit(&in, item);
     json_array_foreach((json_t *)c->items, i, item)
     {
         const json_t *payload = json_object_get(json_object_get(c->documents, value_text(item, "cid")), "payload");
@@ -85,8 +106,10 @@ static void take_items(const struct membership_change *c, json_t *members, const
         if (!strcmp(type, "leave"))
             remove_member(members, value_text(payload, "signer"));
         else
-            take_enrolment(c->rules, members, item, payload);
+            take_enrolment(c->rules, &in, item, payload);
     }
+    json_decref(in.by_did);
+    json_decref(in.of_role);
 }
 
 json_t *membership_after(const struct membership_change *c)

@@ -74,7 +74,7 @@ static json_t *earners_of(const json_t *list, const json_t *convicted, int64_t r
 /* One line an account, ascending by the lower-case text of its address. */
 static json_t *payees_of(const json_t *paid)
 {
-    json_t *payees = json_array();
+    json_t *payees = json_array(), *known = json_object(); /* account -> its line */
     size_t i;
     json_t *line;
     json_array_foreach((json_t *)paid, i, line)
@@ -86,15 +86,19 @@ static json_t *payees_of(const json_t *paid)
             account[k] = (char)(from[k] >= 'A' && from[k] <= 'F' ? from[k] + 32 : from[k]);
         account[k] = 0;
         unsigned __int128 amount = payout_parse(value_text(line, "amount"));
-        json_t *payee = value_find(payees, "account", account);
+        json_t *payee = json_object_get(known, account);
         if (!amount)
             continue;
-        if (payee)
+        if (payee) {
             json_object_set_new(payee, "amount",
                                 json_string(payout_text(payout_parse(value_text(payee, "amount")) + amount, text)));
-        else
-            json_array_append_new(payees, json_pack("{ssss}", "account", account, "amount", payout_text(amount, text)));
+        } else {
+            payee = json_pack("{ssss}", "account", account, "amount", payout_text(amount, text));
+            json_object_set(known, account, payee);
+            json_array_append_new(payees, payee);
+        }
     }
+    json_decref(known);
     value_sort(payees, "account");
     return payees;
 }

@@ -166,28 +166,37 @@ static void take_disputes(struct making *m)
 }
 
 /* The code of a contribution beside the one its checks gave. */
-static const char *contribution_code(const struct making *m, const json_t *item, const json_t *payload, int64_t weight)
+static const char *contribution_code(const struct making *m, const json_t *item, const json_t *payload, int64_t weight,
+                                     const json_t *right)
 {
-    const char *did = value_text(payload, "signer"), *type;
-    size_t i, ok = 0;
-    json_t *other;
+    const char *did = value_text(payload, "signer");
+    int64_t ok = value_integer(right, did);
     if (strcmp(value_text(item, "code"), "ok"))
         return value_text(item, "code");
     if (value_integer(payload, "round") != m->round || !weight)
         return "unassigned";
-    json_array_foreach(m->tally.items, i, other)
-    {
-        const json_t *of = payload_of(m, other, &type);
-        ok += !strcmp(type, "contribution") && value_is(other, "code", "ok") && value_is(of, "signer", did);
-    }
     if (ok > 1)
         return "equivocated";
     return fold_is_removed(m->convicted, did, m->round) ? "convicted" : "ok";
 }
 
+/* DID -> how many of its contributions were found right. New reference. */
+static json_t *count_right(const struct making *m)
+{
+    json_t *counts = json_object(), *item;
+    size_t i;
+    json_array_foreach(m->tally.items, i, item)
+    {
+        const char *type, *did = value_text(payload_of(m, item, &type), "signer");
+        if (!strcmp(type, "contribution") && value_is(item, "code", "ok"))
+            json_object_set_new(counts, did, json_integer((json_int_t)value_integer(counts, did) + 1));
+    }
+    return counts;
+}
+
 static json_t *list_contributions(struct making *m)
 {
-    json_t *list = json_array(), *item;
+    json_t *list = json_array(), *right = count_right(m), *item;
     size_t i;
     json_array_foreach(m->tally.items, i, item)
     {
@@ -198,9 +207,10 @@ static json_t *list_contributions(struct making *m)
         const char *did = value_text(payload, "signer");
         int64_t weight = (int64_t)json_array_size(json_object_get(value_find(m->parts, "did", did), "shards"));
         json_array_append_new(list, json_pack("{sssOsssIsOss}", "did", did, "cid", json_object_get(item, "cid"), "code",
-                                              contribution_code(m, item, payload, weight), "weight", (json_int_t)weight,
+                                              contribution_code(m, item, payload, weight, right), "weight", (json_int_t)weight,
                                               "arrival", json_object_get(item, "ms"), "body", value_text(payload, "body")));
     }
+    json_decref(right);
     value_sort(list, "cid");
     value_sort(list, "did");
     json_object_set_new(m->record, "contributions", list);
@@ -416,16 +426,19 @@ static void set_unreturned(struct making *m, const json_t *contributions)
 {
     bool paused = amendment_pauses(m->rules, m->in->previous, m->round); /* what was not returned waits */
     json_t *list = paused ? copy_list(m->in->previous, "unreturned") : json_array(), *part, *shard;
+    json_t *returned = json_object(), *item;
     size_t i, k;
+    json_array_foreach((json_t *)contributions, i, item)
+    {
+        if (value_is(item, "code", "ok"))
+            json_object_set_new(returned, value_text(item, "did"), json_true());
+    }
     json_array_foreach(m->parts, i, part)
     {
-        bool returned = false;
-        json_t *item;
-        json_array_foreach((json_t *)contributions, k, item) returned |=
-            value_is(item, "did", value_text(part, "did")) && value_is(item, "code", "ok");
-        if (!returned)
+        if (!json_object_get(returned, value_text(part, "did")))
             json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
     }
+    json_decref(returned);
     json_object_set_new(m->record, "unreturned", list);
 }
 

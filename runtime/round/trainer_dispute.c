@@ -137,6 +137,10 @@ void trainer_rule_show(struct trainer *t)
     struct hash entropy;
     if (t->phase >= DONE || json_is_null(t->shown) || !value_is(t->previous, "kind", "train") || !value_is(listed, "code", "ok"))
         return;
+    if (!value_is(json_object_get(t->previous, "plan"), "inner", "keep")) {
+        t->shown = json_null(); /* nobody begins with a carry */
+        return;
+    }
     if (!t->shown) {
         json_t *context = context_of(t, t->round - 1, t->did),
                *object = json_object_get(json_object_get(context, "carry"), "object");
