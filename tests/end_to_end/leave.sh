@@ -8,8 +8,7 @@ prepare "$T/leave.lua"
 ledger
 sponsor
 for name in syncer-1 syncer-2 syncer-3 syncer-4; do node syncer $name; done
-for name in trainer-1 trainer-2; do node trainer $name; done
-node trainer trainer-3 --no-listen
+for name in trainer-1 trainer-2 trainer-3; do node trainer $name; done
 await trainer-3 '"event":"final".*"round":1,' 120
 "$RONDO" leave syncer-1 --home "$H" >"$T/said" 2>&1 && fail "a member of the panel leaves"
 grep -q "only a trainer or an auditor leaves" "$T/said" || fail "$(cat "$T/said")"
