@@ -303,7 +303,7 @@ static void sim_free(struct sim *s)
         struct node *n = &s->nodes[i];
         member_free(n->member);
         trainer_free(n->trainer);
-        json_t *const owned[] = { n->disk, n->documents, n->enrolled, n->enrolment, n->heard, n->closing };
+        json_t *const owned[] = { n->disk, n->documents, n->enrolled, n->enrolment, n->heard, n->closing, n->wanting };
         for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
             json_decref(owned[k]);
     }
@@ -312,8 +312,8 @@ static void sim_free(struct sim *s)
     free(s->heap);
     rules_free(&s->rules);
     sim_chain_free(s->chain);
-    json_t *const owned[] = { s->waiting, s->old,     s->signed_by, s->items_of,  s->timely,  s->prepared, s->documents,
-                              s->settled, s->results, s->finals,    s->overheard, s->schemes, s->views };
+    json_t *const owned[] = { s->waiting,   s->unlocked, s->old,     s->signed_by, s->items_of,  s->timely,  s->prepared,
+                              s->documents, s->settled,  s->results, s->finals,    s->overheard, s->schemes, s->views };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(s->nodes);

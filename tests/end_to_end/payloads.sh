@@ -27,5 +27,5 @@ run dct '"demo", options = { inner_steps = 2, keep_share = "0.05", tile = 32, mo
 sed -e 's|schedule = .*|schedule = { script = "delayed", options = { inner_steps = 2 } },|' tests/end_to_end/tiny.lua >"$work/late.lua"
 expect 3 "a plan with \`delay\`" run check "$work/late.lua" --no-measure --home "$work/late"
 said=$("$rondo" run check "$work/late.lua" --no-measure --home "$work/late" 2>&1 || true)
-expect 3 "$said" local "$work/late.lua" --home "$work/late"
+expect 3 "${said#rondo run check: }" local "$work/late.lua" --home "$work/late"
 [ ! -e "$work/late/run.json" ] || fail "local made a run that is refused"

@@ -416,13 +416,18 @@ static void clear(const char *path)
 static struct buffer seen[64];
 static int step_of[64], seen_count;
 
+static bool same(const struct buffer *a, const struct buffer *b)
+{
+    return a->size == b->size && (a->size == 0 || memcmp(a->bytes, b->bytes, a->size) == 0);
+}
+
 static void note_state(const char *folder, int steps)
 {
     struct buffer now = { 0 };
 
     assert_true(look(folder, &now));
     for (int i = 0; i < seen_count; i++)
-        if (seen[i].size == now.size && memcmp(seen[i].bytes, now.bytes, now.size) == 0 && step_of[i] == steps) {
+        if (same(&seen[i], &now) && step_of[i] == steps) {
             buffer_free(&now);
             return;
         }
@@ -435,8 +440,7 @@ static void note_state(const char *folder, int steps)
 static bool follows(const struct buffer *held, int steps)
 {
     for (int i = 0; i < seen_count; i++)
-        if (seen[i].size == held->size && memcmp(seen[i].bytes, held->bytes, held->size) == 0 &&
-            (step_of[i] == steps || step_of[i] == steps + 1 || step_of[i] == -(steps + 1)))
+        if (same(&seen[i], held) && (step_of[i] == steps || step_of[i] == steps + 1 || step_of[i] == -(steps + 1)))
             return true;
     return false;
 }

@@ -44,10 +44,12 @@ static json_t *members(void)
 
 static json_t *locked(void)
 {
-    struct deposits out = deposits_after(&(struct deposits_input){ .rules = &rules, .members = members() });
+    json_t *all = members();
+    struct deposits out = deposits_after(&(struct deposits_input){ .rules = &rules, .members = all });
 
     assert_int_equal(json_array_size(out.returned), 0);
     json_decref(out.returned);
+    json_decref(all);
     return json_pack("{so}", "deposits", out.held);
 }
 
