@@ -1,6 +1,6 @@
 #!/bin/sh
 # Eight hosts, 100 Mbit/s and 80 ms apart, 1 % loss: four syncers and four trainers, ledger and sponsor as two more. The run finishes, and
-# what a round takes beyond training and checks is counted in round trips: 8 are the aim, and 16 in the best round of a busy machine fail.
+# what a round takes beyond training and checks is counted in round trips (RONDO_TRIPS=8: more in the best round fail).
 # Not every kernel has netem (that of the machine this was written on has not), so each host's server is reached through a shaper
 # (shaper.c), which all of its traffic passes.
 . "$(dirname "$0")/lib/network.sh"

@@ -63,6 +63,7 @@ grep -q '"folds":0' "$work/sync" || fail "what was verified is computed again"
 # Broken off in the middle: what is there stays, the rest follows.
 peer=$(sed -n '/"event":"ready"/s/.*"endpoint":"\([^"]*\)".*/\1/p' "$work/syncer-1.log" | head -1)
 timeout -s KILL 0.6 "$rondo" sync "$run" --peer "$peer" --ledger "$ledger" --home "$work/third" --name other --quiet --json >/dev/null 2>&1 || true
+sleep 1 # timeout does not wait for what it killed
 "$rondo" sync "$run" --peer "$peer" --ledger "$ledger" --home "$work/third" --name other --quiet --json >"$work/sync" 2>"$work/sync.log" ||
     fail "sync after a kill"
 grep -q "\"state_root\":\"$want\"" "$work/sync" || fail "another root after a kill"
