@@ -262,19 +262,6 @@ static bool open_folder(struct syncing *s, struct error *err)
     return node->client != NULL;
 }
 
-/* Nothing of the run was decided or signed in this folder. A syncer that goes on from it may have signed something elsewhere. */
-static bool is_empty(struct syncing *s, struct hash run)
-{
-    struct buffer variables = { 0 };
-    struct error none = { 0 };
-    uint32_t round, view;
-    bool known = journal_last_final(s->a.auditor.journal, run, &round, &none) ||
-                 journal_load_round(s->a.auditor.journal, run, &round, &view, &variables, &none);
-
-    buffer_free(&variables);
-    return !known;
-}
-
 static bool open_run(struct syncing *s, struct error *err)
 {
     const struct sync_options *o = s->options;
@@ -289,8 +276,6 @@ static bool open_run(struct syncing *s, struct error *err)
     }
     s->books = books_of_url(o->ledger, o->plain, err);
     if (!s->books || !course_load(&s->a.auditor, o->run, &s->a.course, err))
-        return false;
-    if (is_empty(s, id) && !journal_mark_restored(s->a.auditor.journal, id, err))
         return false;
     s->verifier = (struct verifier){ .a = &s->a, .books = s->books };
     tell(s, "model and data", 0);

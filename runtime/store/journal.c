@@ -305,42 +305,14 @@ static bool not_stale(struct journal *j, const struct hash *run, int64_t round, 
     return row == ROW_NONE;
 }
 
-static const char *restored_note(struct hash run, char name[CID_TEXT + 16])
-{
-    char cid[CID_TEXT];
-
-    snprintf(name, CID_TEXT + 16, "restored/%s", cid_text(run, cid));
-    return name;
-}
-
-bool journal_mark_restored(struct journal *j, struct hash run, struct error *err)
-{
-    char name[CID_TEXT + 16];
-
-    return journal_put_note(j, restored_note(run, name), "1", 1, err);
-}
-
-bool journal_is_restored(struct journal *j, struct hash run)
-{
-    struct buffer note = { 0 };
-    struct error none = { 0 };
-    char name[CID_TEXT + 16];
-    bool there = journal_get_note(j, restored_note(run, name), &note, &none);
-
-    buffer_free(&note);
-    return there;
-}
-
 bool journal_save_round(struct journal *j, struct hash run, uint32_t round, uint32_t view, const void *variables, size_t size,
                         const struct statement *statements, size_t count, struct error *err)
 {
-    char restored[CID_TEXT + 16];
     bool ok;
 
     if (!begin(j, err))
         return false;
     ok = not_stale(j, &run, round, view, err) &&
-         change(j, query(j, err, "delete from notes where name = ?", "t", restored_note(run, restored)), err) &&
          change(j,
                 query(j, err, "insert or replace into open (run, round, view, variables) values (?, ?, ?, ?)", "hiib", &run,
                       (int64_t)round, (int64_t)view, variables, size),
@@ -403,20 +375,12 @@ static bool finish(struct journal *j, const struct hash *run, int64_t round, str
                    size_t *count, struct error *err)
 {
     struct hash other, its;
-    bool had_none;
 
-    if (!final_records(j, run, round, &other, &its, count, err))
-        return false;
-    had_none = *count == 0;
-    if (!change(j,
-                query(j, err, "insert or ignore into final (run, round, record, certificate) values (?, ?, ?, ?)", "hihh", run,
-                      round, &record, &certificate),
-                err))
-        return false;
-    if (!final_records(j, run, round, &other, &its, count, err))
-        return false;
-    /* The open round is this one or an earlier one: it is over. */
-    return !had_none || change(j, query(j, err, "delete from open where run = ? and round <= ?", "hi", run, round), err);
+    return change(j,
+                  query(j, err, "insert or ignore into final (run, round, record, certificate) values (?, ?, ?, ?)", "hihh", run,
+                        round, &record, &certificate),
+                  err) &&
+           final_records(j, run, round, &other, &its, count, err);
 }
 
 bool journal_finish_round(struct journal *j, struct hash run, uint32_t round, struct hash record, struct hash certificate,
@@ -629,19 +593,6 @@ bool journal_sound(struct journal *j, struct error *err)
     return ok;
 }
 
-/* In the copy: as of a folder that was restored. */
-static bool restore_marks(struct journal *copy, struct error *err)
-{
-    struct hash *runs = NULL;
-    size_t count = 0;
-    bool ok = run_sql(copy, "delete from open", err) && journal_list_runs(copy, &runs, &count, err);
-
-    for (size_t i = 0; ok && i < count; i++)
-        ok = journal_mark_restored(copy, runs[i], err);
-    free(runs);
-    return ok;
-}
-
 bool journal_backup(struct journal *j, const char *path, struct error *err)
 {
     char beside[PATH_MAX];
@@ -656,8 +607,8 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
         ok = (sqlite3_open_v2(beside, &copy.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) == SQLITE_OK &&
               database_distrust(copy.db)) ||
              fail(&copy, err);
-    ok =
-        ok && run_sql(&copy, "pragma synchronous = full", err) && begin(&copy, err) && end(&copy, restore_marks(&copy, err), err);
+    ok = ok && run_sql(&copy, "pragma synchronous = full", err) && begin(&copy, err) &&
+         end(&copy, run_sql(&copy, "delete from open", err), err);
     sqlite3_close(copy.db);
     if (ok && rename(beside, path) != 0)
         ok = error_set(err, ERROR_IO, NULL, "cannot write: %s", strerror(errno));

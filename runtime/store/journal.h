@@ -47,14 +47,10 @@ struct statement {
 bool journal_save_round(struct journal *journal, struct hash run, uint32_t round, uint32_t view, const void *variables,
                         size_t size, const struct statement *statements, size_t count, struct error *err);
 
-/* The open round of a run: false and code missing when there is none. `variables` is appended to. */
+/* What was saved of a run last: of the open round, or of one that is final by now. False and code missing when nothing was: then the folder is
+ * new, fetched or restored, and does not know what its key signed. `variables` is appended to. */
 bool journal_load_round(struct journal *journal, struct hash run, uint32_t *round, uint32_t *view, struct buffer *variables,
                         struct error *err);
-
-/* This folder does not hold everything that its key signed: it was fetched (rondo sync) or is a backup. Said of a run before anything else of it
- * is written; over with the next journal_save_round, whose variables then say in which rounds nothing is signed. */
-bool journal_mark_restored(struct journal *journal, struct hash run, struct error *err);
-bool journal_is_restored(struct journal *journal, struct hash run);
 
 /* Statements outside of rounds, or of one phase only: unique by the same key. */
 bool journal_sign_once(struct journal *journal, struct hash run, uint32_t round, uint32_t view, const struct statement *statement,
@@ -94,8 +90,8 @@ bool journal_index(struct journal *journal, struct hash **ids, size_t *count, st
 bool journal_named_by_finals(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
 /* The database against itself: false and mismatch with the first thing that is wrong in it. */
 bool journal_sound(struct journal *journal, struct error *err);
-/* The database into a new file, without the open rounds and marked as restored: whoever goes on from it signs nothing that it may have
- * signed since. An older copy at `path` is replaced. */
+/* The database into a new file, without what was saved of rounds: whoever goes on from it signs nothing that it may have signed since. An older
+ * copy at `path` is replaced. */
 bool journal_backup(struct journal *journal, const char *path, struct error *err);
 
 /* Small values that must survive: a cursor, a nonce. */
