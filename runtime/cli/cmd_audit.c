@@ -89,8 +89,7 @@ static int audit_peer(struct invocation *in, int64_t share)
         sync.name = name;
         result = sync_run(&sync, &err);
     }
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     if (!result && err.code == ERROR_MISSING && strncmp(err.place, "round 0:", 8) == 0)
         return audit_live(in, share); /* nothing is decided yet */
     if (!result)
@@ -125,8 +124,7 @@ static int audit_main(struct invocation *in)
     if (option_text(in, "peer", NULL))
         return audit_peer(in, audit.recompute);
     result = audit_run(&audit, &err);
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     if (!result)
         return command_fail(in, &err);
 

@@ -75,8 +75,7 @@ static int bisect_main(struct invocation *in)
     const struct bisect_side sides[2] = { side_of(in, 0, "program-a"), side_of(in, 1, "program-b") };
     json_t *result = bisect_run(sides, in->threads, told, in, &err);
 
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     if (!result)
         return command_fail(in, &err);
 

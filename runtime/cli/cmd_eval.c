@@ -162,8 +162,7 @@ static int speak_main(struct invocation *in, const struct measure *m, struct err
     speaker_close(&speaker);
     if (result && getrusage(RUSAGE_CHILDREN, &used) == 0) /* of the worker, which has ended */
         json_object_set_new(result, "peak_bytes", json_integer((json_int_t)used.ru_maxrss * 1024));
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     json_decref(m->run);
     if (!result)
         return command_fail(in, err);
@@ -221,8 +220,7 @@ static int eval_main(struct invocation *in)
     } else if (generate_options(in, &err) && choose_data(in, &m, &err)) {
         result = alone ? measure_model(in, &m, &err) : measure_home(in, &m, &err);
     }
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     json_decref(m.run);
     if (!result)
         return command_fail(in, &err);

@@ -17,12 +17,6 @@ static void told(void *context, const char *what, int64_t done)
     fflush(stderr);
 }
 
-static void clear(const struct invocation *in)
-{
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
-}
-
 /* --- node check ----------------------------------------------------------------------------------------------------------------- */
 
 static const struct option check_options[] = {
@@ -67,7 +61,7 @@ static json_t *check_one(struct invocation *in, const char *name, size_t *open, 
 
     snprintf(folder, sizeof folder, "%.4000s/nodes/%.200s", in->home, name);
     result = folder_check(folder, getenv("RONDO_PASSPHRASE"), option_flag(in, "repair"), &progress, err);
-    clear(in);
+    command_clear_progress(in);
     if (!result)
         return NULL;
     *open += open_findings(result);
@@ -128,7 +122,7 @@ static int backup_main(struct invocation *in)
 
     snprintf(folder, sizeof folder, "%.4000s/nodes/%.200s", in->home, in->argument[0]);
     result = folder_backup(folder, in->argument[1], !option_flag(in, "no-key"), &progress, &err);
-    clear(in);
+    command_clear_progress(in);
     if (!result)
         return command_fail(in, &err);
     if (in->json) {

@@ -5,17 +5,10 @@
 #include "runtime/cli/commands.h"
 #include "runtime/role/home.h"
 #include "runtime/round/value.h"
-#include "runtime/store/journal.h"
-
-/* The process must still be that node: pids are used again. A node that listens nowhere cannot be asked, but it holds its journal. */
-static bool is_serving(const struct home_node *n)
-{
-    return journal_holder(n->folder) == (pid_t)value_integer(n->running, "pid");
-}
 
 static bool ask(const struct home_node *n, struct error *err)
 {
-    if (!n->running || !is_serving(n))
+    if (!home_serves(n))
         error_set(err, ERROR_MISSING, "start it, so that it can say so; or leave it stopped: it is dropped after a few rounds",
                   "%s does not run", n->name);
     else if (!value_is(n->running, "role", "trainer") && !value_is(n->running, "role", "auditor"))

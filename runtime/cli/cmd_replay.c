@@ -86,8 +86,7 @@ static int replay_main(struct invocation *in)
     if (archive_open(&a, in->home, in->argument[0], &err) && audit_archive(&a, &err) && archive_worker(&a, in->threads, &err))
         result = replay_round(&a, round, in->arguments > 2 ? home_did(in->home, in->argument[2], did) : NULL, told, in, &err);
     archive_close(&a);
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     if (!result) {
         command_fail(in, &err);
         return err.code == ERROR_MISMATCH || err.code == ERROR_CONFLICT ? EXIT_VERDICT : error_status(err.code);

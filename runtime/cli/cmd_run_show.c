@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include "native/base/file.h"
 #include "runtime/cli/commands.h"
@@ -245,18 +244,6 @@ static const char stop_truth[] = "Its trainers and syncers go on as long as they
                                  "`rondo run amend --end` ends a\n"
                                  "run early, where its spec lets it.";
 
-/* The process must still be that node of that run: pids are used again. */
-static bool is_serving(const struct home_node *n, const char *run)
-{
-    struct error none = { 0 };
-    json_t *status = home_ask(json_string_value(json_object_get(n->running, "endpoint")), "/v1/status", true, &none);
-    bool same =
-        status && json_equal(json_object_get(status, "did"), json_object_get(n->running, "did")) && value_is(status, "run", run);
-
-    json_decref(status);
-    return same;
-}
-
 static int stop_main(struct invocation *in)
 {
     struct error err = { 0 };
@@ -268,8 +255,7 @@ static int stop_main(struct invocation *in)
 
     snprintf(path, sizeof path, "%.4000s/run.json", in->home);
     for (size_t i = 0; i < count; i++) {
-        if (!nodes[i].running || !value_is(nodes[i].running, "role", "sponsor") || !value_is(nodes[i].running, "run", run) ||
-            !is_serving(&nodes[i], run))
+        if (!value_is(nodes[i].running, "role", "sponsor") || !value_is(nodes[i].running, "run", run) || !home_serves(&nodes[i]))
             continue;
         if (file_exists(path))
             error_set(&err, ERROR_REFUSED, "press Ctrl-C there, or send it SIGTERM",

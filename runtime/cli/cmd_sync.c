@@ -44,8 +44,7 @@ static int sync_main(struct invocation *in)
         error_set(&err, ERROR_USAGE, NULL, "--peer URL is needed: any node of the run");
     else if (kernel_start(&err))
         result = sync_run(&sync, &err);
-    if (!in->quiet && isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    command_clear_progress(in);
     if (!result)
         return command_fail(in, &err);
     if (in->json) {

@@ -395,6 +395,12 @@ bool option_may_listen(const char *address, const char *endpoint, bool tls, bool
                      "--listen %.80s is plain HTTP to other machines", address);
 }
 
+void command_clear_progress(const struct invocation *in)
+{
+    if (!in->quiet && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
 bool option_node_name(const struct invocation *in, const char *otherwise, const char **name, struct error *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";

@@ -72,6 +72,9 @@ bool option_may_listen(const char *address, const char *endpoint, bool tls, bool
 /* The name of a node's folder, an option: letters, digits, "-", "_" and "." inside; false with `err` (usage) for anything else. */
 bool option_node_name(const struct invocation *in, const char *otherwise, const char **name, struct error *err);
 
+/* Takes the line of progress off the terminal, where there is one. */
+void command_clear_progress(const struct invocation *in);
+
 /* Prints the error on standard error (with --json also as an object on standard output) and returns its exit status. */
 int command_fail(const struct invocation *in, const struct error *err);
 

@@ -68,6 +68,11 @@ void home_nodes_free(struct home_node *nodes, size_t count)
     free(nodes);
 }
 
+bool home_serves(const struct home_node *node)
+{
+    return node->running && journal_holder(node->folder) == (pid_t)document_integer(node->running, "pid");
+}
+
 const char *home_did(const char *home, const char *word, char did[DID_TEXT])
 {
     struct key_pair keys;

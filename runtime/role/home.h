@@ -19,6 +19,9 @@ struct home_node {
 struct home_node *home_nodes(const char *home, size_t *count);
 void home_nodes_free(struct home_node *nodes, size_t count);
 
+/* Whether the process that running.json names is still that node: pids are used again, but a node holds its journal. */
+bool home_serves(const struct home_node *node);
+
 /* A name of a node of the home stands for its DID: written into `did`, and returned. Any other word is returned as it is. */
 const char *home_did(const char *home, const char *word, char did[DID_TEXT]);
 

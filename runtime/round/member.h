@@ -20,10 +20,10 @@ struct member_start {
     json_t *enrolment;         /* envelope of this syncer's enrolment, repeated until a record lists it; borrowed, may be NULL */
     json_t *durable;           /* the value last persisted under "round", or NULL; borrowed */
     json_t *finals;            /* array of the values last persisted under "final/R", R from 0 on; or NULL; borrowed */
-    bool
-        fresh; /* nothing was persisted under "round": the folder is new, fetched, restored, or stopped before that. Its key may have
-                                  signed what it does not know of: the machine abstains in the round it finds open and the next, unless
-                                  that is round 0 and nothing signed by this key is about */
+    /* Nothing was persisted under "round": the folder is new, fetched, restored, or stopped before that. Its key may have signed what it
+     * does not know of: the machine abstains in the round it finds open and the next, unless that is round 0 and nothing signed by this
+     * key is about. */
+    bool fresh;
 };
 
 /* Never fails on good input: what was persisted by a machine is accepted by the next. NULL with `err` (conflict: the folder
