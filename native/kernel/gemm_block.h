@@ -165,12 +165,12 @@ static void group_run(struct group *g)
     g->count = g->k = 0;
 }
 
-/* One row panel of A against a B whose columns lie along memory: a strip of VW columns at a time, the chunks of these following each other
- * as they lie. */
+/* One row panel of A, its rows along memory, against a B whose columns lie along memory: a strip of VW columns at a time, the chunks of
+ * these following each other as they lie. */
 static bool is_thin(const struct gemm_rectangle *at)
 {
     for (size_t i = 0; i < at->count; i++)
-        if (at->part[i].gemm->b_row != 1)
+        if (at->part[i].gemm->b_row != 1 || at->part[i].gemm->a_col != 1)
             return false;
     return at->rows <= GEMM_ROWS;
 }
@@ -200,12 +200,9 @@ static void thin_chunk(const struct gemm_part *part, size_t rows, size_t chunk, 
 {
     const struct gemm *gemm = part->gemm;
     const size_t apart = (size_t)gemm->b_col, offset = chunk + first * apart;
-    struct thin t = { .k = k,
-                      .a = part->a + (ptrdiff_t)chunk * gemm->a_col,
-                      .a_row = gemm->a_row,
-                      .a_col = gemm->a_col,
-                      .b = (const uint8_t *)pack,
-                      .step = GEMM_CHUNK * sizeof *pack };
+    struct thin t = {
+        .k = k, .a = part->a + chunk, .a_row = gemm->a_row, .b = (const uint8_t *)pack, .step = GEMM_CHUNK * sizeof *pack
+    };
     size_t bytes, values;
     enum thin_type type = thin_stored(part, k, offset, &bytes, &values);
 

@@ -17,8 +17,8 @@ enum thin_type { THIN_FLOATS, THIN_Q4_0, THIN_Q4_1, THIN_Q8_0, THIN_TYPES };
 
 struct thin {
     size_t k;
-    const float *a;
-    ptrdiff_t a_row, a_col;
+    const float *a; /* rows along memory */
+    ptrdiff_t a_row;
     const uint8_t *b;     /* column 0 */
     size_t step;          /* bytes from column to column */
     const uint8_t *ahead; /* as many bytes of what is read next as this call reads; NULL: nothing */
@@ -27,7 +27,7 @@ struct thin {
 /* Step `k` of the sums: B's values of all columns. */
 GEMM_INLINE void thin_add(const int rows, const struct thin *t, size_t k, vf b, vf acc[GEMM_ROWS][GEMM_WIDE])
 {
-    const float *a = t->a + (ptrdiff_t)k * t->a_col;
+    const float *a = t->a + k;
 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -65,33 +65,50 @@ GEMM_INLINE void thin_floats(const int rows, const struct thin *t, vf acc[GEMM_R
     }
 }
 
-/* Q4_0 and Q4_1: the low halves of 16 bytes, then the high ones. */
+/* A block of Q4_0 or Q4_1 in the words of VW runs: the low halves of 16 bytes, then the high ones. `first`: the 16 bits where they begin. */
+GEMM_INLINE void thin_block(const int rows, const enum thin_type type, const struct thin *t, size_t k, const strip_word *words,
+                            const unsigned first, vf scale, vf minimum, vf acc[GEMM_ROWS][GEMM_WIDE])
+{
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < 16; i++) {
+        const unsigned pair = first + i % 8;
+        const strip_word two = pair % 2 ? words[pair / 2] >> 16 : words[pair / 2];
+
+#pragma GCC unroll 2
+        for (unsigned b = 0; b < 2; b++) {
+            vf x = vf_mul(scale, strip_nibbles(two, 8 * b + i / 8 * 4, type == THIN_Q4_0 ? 8 : 0));
+
+            if (type == THIN_Q4_1)
+                x = vf_add(x, minimum);
+            thin_add(rows, t, k + 2 * i + b, x, acc);
+        }
+    }
+}
+
+/* Of Q4_0 two blocks are nine words. */
 GEMM_INLINE void thin_halves(const int rows, const enum thin_type type, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
 {
-    const size_t head = type == THIN_Q4_0 ? 2 : 4, block = head + 16;
+    const size_t block = type == THIN_Q4_0 ? 18 : 20;
     const uint8_t *at = t->b;
+    size_t i = 0;
 
-    for (size_t i = 0; i < t->k; i += 32, at += block) {
+    for (; type == THIN_Q4_0 && i + 64 <= t->k; i += 64, at += 2 * block) {
+        strip_word word[9];
+
+        thin_fetch(t, i / 32 * VW * block, 2 * VW * block);
+        strip_words(at, t->step, word);
+        strip_words(at + 16, t->step, word + 4);
+        word[8] = strip_last(at + 20, t->step);
+        thin_block(rows, type, t, i, word, 1, strip_halves(word[0]), vf_zero(), acc);
+        thin_block(rows, type, t, i + 32, word, 10, strip_halves(word[4] >> 16), vf_zero(), acc);
+    }
+    for (; i < t->k; i += 32, at += block) {
+        const strip_word head = strip_first(at, t->step); /* scale and, of Q4_1, minimum */
         strip_word code[4];
-        const vf scale = strip_halves(at, t->step), minimum = type == THIN_Q4_0 ? vf_zero() : strip_halves(at + 2, t->step);
 
         thin_fetch(t, i / 32 * VW * block, VW * block);
-        strip_words(at + head, t->step, code);
-        for (unsigned w = 0; w < 8; w++) {
-            const strip_word four = code[w % 4] >> w / 4 * 4;
-
-#pragma GCC unroll 4
-            for (unsigned b = 0; b < 4; b++) {
-                const strip_integer q = (strip_integer)(four >> 8 * b & 15);
-                vf x;
-
-                if (type == THIN_Q4_0)
-                    x = vf_mul(scale, strip_floats(q - 8));
-                else
-                    x = vf_add(vf_mul(scale, strip_floats(q)), minimum);
-                thin_add(rows, t, i + 4 * w + b, x, acc);
-            }
-        }
+        strip_words(at + block - 16, t->step, code);
+        thin_block(rows, type, t, i, code, 0, strip_halves(head), strip_halves(head >> 16), acc);
     }
 }
 
@@ -101,7 +118,7 @@ GEMM_INLINE void thin_bytes(const int rows, const struct thin *t, vf acc[GEMM_RO
 
     for (size_t i = 0; i < t->k; i += 32, at += 34) {
         strip_word code[8];
-        const vf scale = strip_halves(at, t->step);
+        const vf scale = strip_halves(strip_first(at, t->step));
 
         thin_fetch(t, i / 32 * VW * 34, VW * 34);
         strip_words(at + 2, t->step, code);

@@ -7,8 +7,6 @@
 #ifndef RONDO_KERNEL_STORED_STRIP_H
 #define RONDO_KERNEL_STORED_STRIP_H
 
-#include <string.h>
-
 #include "native/kernel/vector.h"
 
 typedef uint32_t strip_word __attribute__((vector_size(4 * VW)));
@@ -29,23 +27,27 @@ VECTOR_INLINE void strip_words(const uint8_t *codes, size_t step, strip_word out
         out[i] = (strip_word)r[i];
 }
 
-/* A half of each run, exact: its bits in the place of binary32's are the value times 2^-112. */
-VECTOR_INLINE vf strip_halves(const uint8_t *at, size_t step)
+/* The first, the last of these words alone. */
+VECTOR_INLINE strip_word strip_first(const uint8_t *at, size_t step)
 {
-    uint32_t lanes[VW];
-    strip_word h, magnitude;
+    strip_word out[4];
 
-#pragma GCC unroll 16
-    for (unsigned j = 0; j < VW; j++) {
-        uint16_t bits;
+    strip_words(at, step, out);
+    return out[0];
+}
 
-        memcpy(&bits, at + j * step, sizeof bits);
-        lanes[j] = bits;
-    }
-    memcpy(&h, lanes, sizeof h);
-    magnitude = (h & 0x7fff) << 13;
+VECTOR_INLINE strip_word strip_last(const uint8_t *at, size_t step)
+{
+    strip_word out[4];
 
-    const strip_word value = (strip_word)vf_mul((vf)magnitude, vf_all(0x1p112f)),
+    strip_words(at, step, out);
+    return out[3];
+}
+
+/* The half in the lower bits of each lane, exact: its bits in the place of binary32's are the value times 2^-112. */
+VECTOR_INLINE vf strip_halves(strip_word h)
+{
+    const strip_word magnitude = (h & 0x7fff) << 13, value = (strip_word)vf_mul((vf)magnitude, vf_all(0x1p112f)),
                      infinite = (strip_word)(magnitude >= 0x0f800000);
 
     return (vf)(value | (infinite & 0x7f800000) | (h & 0x8000) << 16);
@@ -54,6 +56,20 @@ VECTOR_INLINE vf strip_halves(const uint8_t *at, size_t step)
 VECTOR_INLINE vf strip_floats(strip_integer x)
 {
     return (vf) __builtin_convertvector(x, strip_float);
+}
+
+/* Bits `at` .. at + 3 of each lane as a number, less `less`, exact. They are put below the leading bit of 2^(23 - at) and read as binary32:
+ * logic and one addition, which the multipliers have no part in. */
+VECTOR_INLINE vf strip_nibbles(strip_word x, const unsigned at, const float less)
+{
+    const uint32_t mask = 15u << at, leading = (127 + 23 - at) << 23;
+#if defined(__AVX512F__)
+    const vf sum = (vf)_mm512_ternarylogic_epi32((__m512i)x, _mm512_set1_epi32((int)mask), _mm512_set1_epi32((int)leading), 0xea);
+#else
+    const vf sum = (vf)((x & mask) | leading);
+#endif
+
+    return vf_add(sum, vf_all(-((float)(1u << (23 - at)) + less)));
 }
 
 #endif

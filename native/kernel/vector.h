@@ -137,11 +137,11 @@ VECTOR_INLINE void vector_transpose(vf r[VW])
 VECTOR_INLINE vf vector_quarters(const uint8_t *at, size_t step)
 {
 #if defined(__AVX512F__)
-    const __m512 first = _mm512_castps128_ps512(_mm_loadu_ps((const float *)(const void *)at)),
-                 second = _mm512_insertf32x4(first, _mm_loadu_ps((const float *)(const void *)(at + step)), 1),
-                 third = _mm512_insertf32x4(second, _mm_loadu_ps((const float *)(const void *)(at + 2 * step)), 2);
+    const __m256 low = _mm256_loadu2_m128((const float *)(const void *)(at + step), (const float *)(const void *)at),
+                 high = _mm256_loadu2_m128((const float *)(const void *)(at + 3 * step),
+                                           (const float *)(const void *)(at + 2 * step));
 
-    return _mm512_insertf32x4(third, _mm_loadu_ps((const float *)(const void *)(at + 3 * step)), 3);
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 #elif defined(__AVX2__)
     return _mm256_loadu2_m128((const float *)(const void *)(at + step), (const float *)(const void *)at);
 #else

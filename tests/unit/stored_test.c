@@ -162,17 +162,18 @@ static void a_graph_over_stored_weights_gives_the_bits_of_converted_ones(void **
 /* A few rows: what decoding takes. */
 static void a_sequence_over_stored_weights_gives_the_bits_of_converted_ones(void **state)
 {
-    enum { OUT = 50, EMBED = 320 };
+    enum { OUT = 50, EMBED = 352 };                              /* a chunk, two blocks and one */
+    static const uint16_t scales[] = { 0x8201, 0x0000, 0x8000 }; /* a subnormal one, zeros */
     float *weight = malloc(OUT * EMBED * sizeof *weight), *x = test_floats(8 * EMBED, test_ordinary), want[8 * OUT], got[8 * OUT];
 
     (void)state;
     for (size_t t = 0; t < TYPES; t++) {
         uint8_t *bytes = weights(types[t].type, OUT * EMBED);
         const uint8_t stored[2] = { (uint8_t)types[t].type, TENSOR_F32 };
-        const uint16_t small = 0x8201; /* a subnormal scale */
+        const size_t row = EMBED / tensor_block_values(types[t].type) * tensor_block_bytes(types[t].type);
 
-        if (types[t].type != TENSOR_NF4 && types[t].type != TENSOR_NF4_DQ)
-            memcpy(bytes, &small, sizeof small);
+        for (size_t i = 0; i < 3 && types[t].type != TENSOR_NF4 && types[t].type != TENSOR_NF4_DQ; i++)
+            memcpy(bytes + i * (3 * row + tensor_block_bytes(types[t].type)), &scales[i], sizeof scales[i]);
 
         convert_to_f32(types[t].type, bytes, OUT * EMBED, weight);
         for (int isa = 0; isa < KERNEL_ISAS; isa++)
@@ -181,8 +182,8 @@ static void a_sequence_over_stored_weights_gives_the_bits_of_converted_ones(void
                 char axes[32];
                 uint32_t w, in, y;
 
-                snprintf(axes, sizeof axes, "row=%u embed=320", rows);
-                ok(graph_input(g, "weight", TENSOR_F32, "out=50 embed=320", &w, &err) &&
+                snprintf(axes, sizeof axes, "row=%u embed=352", rows);
+                ok(graph_input(g, "weight", TENSOR_F32, "out=50 embed=352", &w, &err) &&
                    graph_input(g, "x", TENSOR_F32, axes, &in, &err) &&
                    graph_over(g, OPERATOR_DOT, in, w, GRAPH_NONE, "embed", &y, &err) && graph_output(g, "y", y, &err));
                 assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
