@@ -19,6 +19,7 @@ void adapter_kind_free(struct adapter_kind *kind)
 {
     json_decref(kind->ranks);
     json_decref(kind->alphas);
+    json_decref(kind->whole);
     *kind = (struct adapter_kind){ 0 };
 }
 
@@ -114,7 +115,7 @@ enum adapter_part adapter_part_of(const char *name, size_t *module)
 
     if (length > 7 && strcmp(name + length - 7, ".weight") == 0)
         length -= 7;
-    for (int part = ADAPTER_A; part < ADAPTER_NONE; part++) {
+    for (int part = ADAPTER_A; part < ADAPTER_WHOLE; part++) {
         const size_t end = strlen(ENDS[part]);
 
         if (length <= end || strncmp(name + length - end, ENDS[part], end) != 0)
@@ -122,10 +123,16 @@ enum adapter_part adapter_part_of(const char *name, size_t *module)
         *module = length - end;
         return (enum adapter_part)part;
     }
-    return ADAPTER_NONE;
+
+    const char *dot = strrchr(name, '.');
+
+    if (!dot || dot == name || !dot[1] || strstr(name, ".lora_"))
+        return ADAPTER_NONE;
+    *module = (size_t)(dot - name);
+    return ADAPTER_WHOLE;
 }
 
-/* The tensor as PEFT shapes it: a vector, or two dimensions, of which the rank's is the first of A and the last of B. */
+/* The tensor as PEFT shapes it: a vector, or two dimensions, of which the rank's is the first of A and the last of B; a whole module's as it is. */
 static bool shape_tensor(const struct adapter *adapter, const struct tensor *t, enum adapter_part part, struct tensor *out,
                          struct error *err)
 {
@@ -135,10 +142,12 @@ static bool shape_tensor(const struct adapter *adapter, const struct tensor *t, 
 
     if (t->type != TENSOR_F32)
         return error_set(err, ERROR_TYPE, NULL, "an adapter is written as f32, not %s", tensor_type_name(t->type));
+    *out = *t;
+    if (part == ADAPTER_WHOLE)
+        return true;
     if (part != ADAPTER_MAGNITUDE && (t->rank < 2 || rank == 0 || t->dims[is_a ? 0 : t->rank - 1] != rank))
         return error_set(err, ERROR_SHAPE, NULL, "the %s dimension of %s is not the rank %" PRIu64, is_a ? "first" : "last",
                          is_a ? "an A" : "a B", rank);
-    *out = *t;
     out->rank = part == ADAPTER_MAGNITUDE ? 1 : 2;
     out->dims[0] = values;
     if (part == ADAPTER_MAGNITUDE)
@@ -156,18 +165,23 @@ static bool convert_tensor(const struct adapter *adapter, const struct tensor *t
         return error_set(err, ERROR_MISSING, NULL, "a tensor without a name");
     const enum adapter_part part = adapter_part_of(t->name, &module);
 
-    if (part == ADAPTER_NONE || (part == ADAPTER_MAGNITUDE && !adapter->kind.dora)) {
+    if (part == ADAPTER_NONE || (part == ADAPTER_MAGNITUDE && !adapter->kind.dora) ||
+        (part == ADAPTER_WHOLE && !adapter->kind.whole)) {
         error_set(err, ERROR_UNSUPPORTED, NULL, "the name is none that an adapter of this kind has");
         return error_at(err, "%s", t->name);
     }
     if (!shape_tensor(adapter, t, part, out, err))
         return error_at(err, "%s", t->name);
-    const size_t size = sizeof PREFIX + module + strlen(ENDS[part]) + sizeof ".weight";
+    const size_t size = sizeof PREFIX + strlen(t->name) + sizeof ".weight";
 
     out->name = malloc(size);
     if (!out->name)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a name");
-    snprintf(out->name, size, "%s%.*s%s%s", PREFIX, (int)module, t->name, ENDS[part], part == ADAPTER_MAGNITUDE ? "" : ".weight");
+    if (part == ADAPTER_WHOLE)
+        snprintf(out->name, size, "%s%s", PREFIX, t->name);
+    else
+        snprintf(out->name, size, "%s%.*s%s%s", PREFIX, (int)module, t->name, ENDS[part],
+                 part == ADAPTER_MAGNITUDE ? "" : ".weight");
     return true;
 }
 
@@ -180,49 +194,94 @@ static int by_name(const void *a, const void *b)
 static bool check_parts(const struct adapter_kind *kind, struct tensor *tensors, size_t count, struct error *err)
 {
     const size_t parts = kind->dora ? 3 : 2;
+    const char *first = NULL, *last = NULL;
+    size_t at = 0, size = 0;
 
     qsort(tensors, count, sizeof *tensors, by_name);
     for (size_t i = 0; i < count; i++) {
-        const char *first = tensors[i - i % parts].name;
-        size_t module = 0, whole = 0;
+        size_t module = 0;
+        const enum adapter_part part = adapter_part_of(tensors[i].name, &module);
 
-        adapter_part_of(first, &whole);
-        if (adapter_part_of(tensors[i].name, &module) != (enum adapter_part)(i % parts) || module != whole ||
-            strncmp(first, tensors[i].name, module) != 0 || (i + 1 == count && count % parts != 0))
-            return error_set(err, ERROR_MISSING, NULL, "%s has no counterpart", tensors[i].name);
+        if (part == ADAPTER_WHOLE)
+            continue;
+        if (at % parts == 0) {
+            first = tensors[i].name;
+            size = module;
+        }
+        last = tensors[i].name;
+        if (part != (enum adapter_part)(at++ % parts) || module != size || strncmp(first, last, module) != 0)
+            return error_set(err, ERROR_MISSING, NULL, "%s has no counterpart", last);
     }
-    return true;
+    return at % parts == 0 || error_set(err, ERROR_MISSING, NULL, "%s has no counterpart", last);
 }
 
-/* The last parts of the modules' names ("q_proj"), each once, in order of name. */
-static json_t *target_modules(const struct tensor *tensors, size_t count)
+/* Where the last part of a module's name begins. */
+static size_t last_part(const char *name, size_t module)
+{
+    while (module > 0 && name[module - 1] != '.')
+        module--;
+    return module;
+}
+
+static void add_once(json_t *list, json_t *seen, const char *name, size_t size)
+{
+    json_t *text = json_stringn(name, size);
+
+    if (!json_object_get(seen, json_string_value(text))) {
+        json_object_set_new(seen, json_string_value(text), json_true());
+        json_array_append(list, text);
+    }
+    json_decref(text);
+}
+
+/* The modules that are trained whole, each once, in order of name, without the prefix; NULL: none. `parts`: the last parts of their names. */
+static json_t *whole_modules(const struct tensor *tensors, size_t count, json_t *parts)
+{
+    json_t *whole = json_array(), *seen = json_object(), *ignored = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = tensors[i].name;
+        size_t module = 0;
+
+        if (adapter_part_of(name, &module) != ADAPTER_WHOLE)
+            continue;
+        add_once(whole, seen, name + strlen(PREFIX), module - strlen(PREFIX));
+        add_once(ignored, parts, name + last_part(name, module), module - last_part(name, module));
+    }
+    json_decref(ignored);
+    json_decref(seen);
+    if (json_array_size(whole))
+        return whole;
+    json_decref(whole);
+    return NULL;
+}
+
+/* The last parts of the modules' names ("q_proj"), each once, in order of name; the whole name where another module of that end is trained whole. */
+static json_t *target_modules(const struct tensor *tensors, size_t count, const json_t *whole)
 {
     json_t *targets = json_array(), *seen = json_object();
 
     for (size_t i = 0; i < count; i++) {
+        const char *name = tensors[i].name;
         size_t module = 0, start;
 
-        adapter_part_of(tensors[i].name, &module);
-        for (start = module; start > 0 && tensors[i].name[start - 1] != '.';)
-            start--;
-        json_t *target = json_stringn(tensors[i].name + start, module - start);
-
-        if (!json_object_get(seen, json_string_value(target))) {
-            json_object_set_new(seen, json_string_value(target), json_true());
-            json_array_append(targets, target);
-        }
-        json_decref(target);
+        if (adapter_part_of(name, &module) == ADAPTER_WHOLE)
+            continue;
+        start = last_part(name, module);
+        if (json_object_getn(whole, name + start, module - start))
+            start = strlen(PREFIX);
+        add_once(targets, seen, name + start, module - start);
     }
     json_decref(seen);
     return targets;
 }
 
 /* Ranks (which 0) or alphas of modules that differ from the adapter's, by the modules' whole names. */
-static json_t *pattern_config(const struct adapter *adapter, const struct tensor *tensors, bool alphas)
+static json_t *pattern_config(const struct adapter *adapter, const struct tensor *tensors, size_t count, bool alphas)
 {
     json_t *pattern = json_object();
 
-    for (size_t i = 0; i < adapter->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *name = tensors[i].name + strlen(PREFIX);
         size_t module = 0;
 
@@ -240,21 +299,27 @@ static json_t *pattern_config(const struct adapter *adapter, const struct tensor
     return pattern;
 }
 
-static bool write_config(const char *folder, const struct adapter *adapter, const struct tensor *tensors, struct error *err)
+static bool write_config(const char *folder, const struct adapter *adapter, const struct tensor *tensors, size_t count,
+                         struct error *err)
 {
     char path[PATH_MAX];
     const struct adapter_kind *kind = &adapter->kind;
     json_t *alpha =
         kind->alpha == (double)(json_int_t)kind->alpha ? json_integer((json_int_t)kind->alpha) : json_real(kind->alpha);
+    json_t *parts = json_object(), *whole = whole_modules(tensors, count, parts);
     json_t *config =
         json_pack("{s:s, s:s, s:s?, s:b, s:i, s:o, s:f, s:s, s:b, s:b, s:b, s:n, s:o}", "peft_type", "LORA", "task_type",
                   "CAUSAL_LM", "base_model_name_or_path", adapter->base, "inference_mode", 1, "r", (int)kind->rank, "lora_alpha",
                   alpha, "lora_dropout", 0.0, "bias", "none", "fan_in_fan_out", 0, "use_rslora", (int)kind->root, "use_dora",
-                  (int)kind->dora, "modules_to_save", "target_modules", target_modules(tensors, adapter->count));
+                  (int)kind->dora, "modules_to_save", "target_modules", target_modules(tensors, count, parts));
+    if (config && whole)
+        json_object_set(config, "modules_to_save", whole);
     if (config && (kind->ranks || kind->alphas)) {
-        json_object_set_new(config, "rank_pattern", pattern_config(adapter, tensors, false));
-        json_object_set_new(config, "alpha_pattern", pattern_config(adapter, tensors, true));
+        json_object_set_new(config, "rank_pattern", pattern_config(adapter, tensors, count, false));
+        json_object_set_new(config, "alpha_pattern", pattern_config(adapter, tensors, count, true));
     }
+    json_decref(parts);
+    json_decref(whole);
 
     char *text = config ? json_dumps(config, JSON_INDENT(2)) : NULL;
 
@@ -269,13 +334,13 @@ static bool write_config(const char *folder, const struct adapter *adapter, cons
     return ok;
 }
 
-static bool write_tensors(const char *folder, const struct adapter *adapter, const struct tensor *tensors, struct error *err)
+static bool write_tensors(const char *folder, const struct tensor *tensors, size_t count, struct error *err)
 {
     char path[PATH_MAX];
     json_t *metadata = json_pack("{s:s}", "format", "pt"); /* some loaders insist on it */
     const bool fits = snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder) < (int)sizeof path;
-    const bool ok = fits ? safetensors_write(path, tensors, adapter->count, metadata, err)
-                         : error_set(err, ERROR_LIMIT, NULL, "path is too long");
+    const bool ok =
+        fits ? safetensors_write(path, tensors, count, metadata, err) : error_set(err, ERROR_LIMIT, NULL, "path is too long");
 
     json_decref(metadata);
     return ok;
@@ -283,14 +348,22 @@ static bool write_tensors(const char *folder, const struct adapter *adapter, con
 
 bool adapter_write(const char *folder, const struct adapter *adapter, struct error *err)
 {
-    struct tensor *tensors = calloc(adapter->count + 1, sizeof *tensors);
+    struct tensor *tensors = calloc(adapter->count + 2, sizeof *tensors);
+    size_t count = 0;
     bool ok = tensors || error_set(err, ERROR_MEMORY, NULL, "no memory for %zu tensors", adapter->count);
 
-    for (size_t i = 0; ok && i < adapter->count; i++)
-        ok = convert_tensor(adapter, &adapter->tensors[i], &tensors[i], err);
-    ok = ok && check_parts(&adapter->kind, tensors, adapter->count, err) && file_make_folder(folder, err) &&
-         write_tensors(folder, adapter, tensors, err) && write_config(folder, adapter, tensors, err);
-    for (size_t i = 0; tensors && i < adapter->count; i++)
+    for (size_t i = 0; ok && i < adapter->count; i++) {
+        struct tensor head = adapter->tensors[i];
+
+        ok = convert_tensor(adapter, &head, &tensors[count++], err);
+        if (!ok || !adapter->head || strcmp(head.name, adapter->head) != 0)
+            continue;
+        head.name = (char *)(uintptr_t) "lm_head.weight";
+        ok = convert_tensor(adapter, &head, &tensors[count++], err);
+    }
+    ok = ok && check_parts(&adapter->kind, tensors, count, err) && file_make_folder(folder, err) &&
+         write_tensors(folder, tensors, count, err) && write_config(folder, adapter, tensors, count, err);
+    for (size_t i = 0; tensors && i < count; i++)
         free(tensors[i].name);
     free(tensors);
     return ok;

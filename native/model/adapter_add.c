@@ -47,6 +47,17 @@ const struct tensor *adapter_file_part(const struct adapter_file *adapter, const
     return NULL;
 }
 
+const struct tensor *adapter_file_whole(const struct adapter_file *adapter, const char *name)
+{
+    static const char prefix[] = "base_model.model.";
+
+    for (size_t i = 0; adapter->kind.whole && i < adapter->file.count; i++)
+        if (strncmp(adapter->file.tensors[i].name, prefix, sizeof prefix - 1) == 0 &&
+            strcmp(adapter->file.tensors[i].name + sizeof prefix - 1, name) == 0)
+            return &adapter->file.tensors[i];
+    return NULL;
+}
+
 static bool fits(const struct adapter_file *adapter, const struct tensor *t, const struct tensor *const parts[3])
 {
     const struct tensor *a = parts[ADAPTER_A], *b = parts[ADAPTER_B], *m = parts[ADAPTER_MAGNITUDE];
@@ -148,14 +159,36 @@ static bool add_row(const struct module *m, float *row, uint64_t o, uint64_t in,
     return true;
 }
 
+static bool put_whole(struct adapter_file *adapter, const struct tensor *t, const struct tensor *copy, float *weight,
+                      struct error *err)
+{
+    if (copy->rank != t->rank || memcmp(copy->dims, t->dims, t->rank * sizeof *t->dims) != 0)
+        return error_set(err, ERROR_SHAPE, "the adapter belongs to another model", "%s: the adapter's copy has another shape",
+                         t->name);
+
+    float *values = adapter_file_values(copy, err);
+
+    if (!values)
+        return false;
+    memcpy(weight, values, tensor_values(t) * sizeof *weight);
+    free(values);
+    adapter->used++;
+    return true;
+}
+
 bool adapter_file_add(struct adapter_file *adapter, const struct tensor *t, float *weight, struct error *err)
 {
+    const struct tensor *copy = adapter_file_whole(adapter, t->name);
     const uint64_t out = t->rank == 2 ? t->dims[adapter->transposed] : 0, in = t->rank == 2 ? t->dims[!adapter->transposed] : 0;
     struct module m;
     bool has;
 
     if (!adapter_file_has(adapter, t, &has, err))
         return false;
+    if (copy && has)
+        return error_set(err, ERROR_CONFLICT, "fetch the adapter again", "%s: the adapter has factors and a whole copy", t->name);
+    if (copy)
+        return put_whole(adapter, t, copy, weight, err);
     if (!has)
         return true;
 

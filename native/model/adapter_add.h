@@ -23,13 +23,16 @@ void adapter_file_close(struct adapter_file *adapter);
 /* The part for the weight "X.weight"; NULL when the file has none. Borrowed. */
 const struct tensor *adapter_file_part(const struct adapter_file *adapter, const char *weight, enum adapter_part part);
 
+/* The copy of the tensor of that name, of a module that was trained whole; NULL when the file has none. Borrowed. */
+const struct tensor *adapter_file_whole(const struct adapter_file *adapter, const char *name);
+
 /* Whether the file has parts for the weight `t`; false with `err`: missing (not all of them), shape. */
 bool adapter_file_has(const struct adapter_file *adapter, const struct tensor *t, bool *has, struct error *err);
 
 /* The values of a part; the caller frees them. NULL with `err`: non_finite, memory. */
 float *adapter_file_values(const struct tensor *part, struct error *err);
 
-/* Adds the adapter into the values of `t`, where the file has parts for it, and counts them as used. Errors as above. */
+/* Adds the adapter into the values of `t`, where the file has parts for it, or puts the file's copy in their place, and counts what it took as used. Errors as above. */
 bool adapter_file_add(struct adapter_file *adapter, const struct tensor *t, float *weight, struct error *err);
 
 /* The norm of a row of `count` values, one every `stride`: as above. */

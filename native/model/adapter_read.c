@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "native/base/json.h"
-#include "native/model/adapter.h"
+#include "native/model/adapter_head.h"
 #include "native/model/convert.h"
 #include "native/model/safetensors.h"
 
@@ -48,7 +48,6 @@ static bool check_plain(const json_t *config, struct error *err)
 {
     static const char *const fields[] = { "bias",
                                           "lora_bias",
-                                          "modules_to_save",
                                           "trainable_token_indices",
                                           "target_parameters",
                                           "layer_replication",
@@ -65,9 +64,30 @@ static bool check_plain(const json_t *config, struct error *err)
         return error_set(err, ERROR_UNSUPPORTED, "LORA is read", "peft_type is %s", type ? type : "missing");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!says_nothing(json_object_get(config, fields[i])))
-            return error_set(err, ERROR_UNSUPPORTED, "low-rank factors and nothing trained beside them", "an adapter with %s",
+            return error_set(err, ERROR_UNSUPPORTED, "low-rank factors, and whole modules beside them", "an adapter with %s",
                              fields[i]);
     return check_start(json_object_get(config, "init_lora_weights"), err);
+}
+
+/* Names of modules; PEFT trains every module whose name ends so. */
+static bool read_whole(const json_t *config, struct adapter_kind *kind, struct error *err)
+{
+    const json_t *list = json_object_get(config, "modules_to_save"), *name;
+    size_t index;
+
+    if (says_nothing(list))
+        return true;
+    if (!json_is_array(list) || json_array_size(list) > ADAPTER_PATTERNS_MOST)
+        return error_set(err, ERROR_TYPE, "[ \"lm_head\" ]", "modules_to_save is no list of at most %d names",
+                         ADAPTER_PATTERNS_MOST);
+    json_array_foreach(list, index, name)
+    {
+        if (!json_is_string(name))
+            return error_set(err, ERROR_TYPE, "[ \"lm_head\" ]", "modules_to_save[%zu] is no name", index);
+    }
+    kind->whole = json_deep_copy(list);
+    kind->tied = json_is_true(json_object_get(config, "ensure_weight_tying"));
+    return true;
 }
 
 static bool read_kind(const json_t *config, struct adapter_kind *kind, struct error *err)
@@ -84,7 +104,8 @@ static bool read_kind(const json_t *config, struct adapter_kind *kind, struct er
     kind->rank = (unsigned)rank;
     kind->root = json_is_true(json_object_get(config, "use_rslora"));
     kind->dora = json_is_true(json_object_get(config, "use_dora"));
-    return adapter_patterns(kind, json_object_get(config, "rank_pattern"), json_object_get(config, "alpha_pattern"), true, err);
+    return read_whole(config, kind, err) &&
+           adapter_patterns(kind, json_object_get(config, "rank_pattern"), json_object_get(config, "alpha_pattern"), true, err);
 }
 
 bool adapter_read_kind(const char *folder, struct adapter_kind *kind, struct error *err)
@@ -122,8 +143,12 @@ static bool same_part(const char *a, const char *b)
 
     a = bare(a);
     b = bare(b);
-    return adapter_part_of(a, &size_a) == adapter_part_of(b, &size_b) && size_a == size_b && size_a > 0 &&
-           memcmp(a, b, size_a) == 0;
+
+    const enum adapter_part part = adapter_part_of(a, &size_a);
+
+    if (part == ADAPTER_WHOLE)
+        return strcmp(a, b) == 0;
+    return part == adapter_part_of(b, &size_b) && size_a == size_b && size_a > 0 && memcmp(a, b, size_a) == 0;
 }
 
 static struct tensor *find(struct tensor *tensors, size_t count, const char *name)
@@ -134,7 +159,7 @@ static struct tensor *find(struct tensor *tensors, size_t count, const char *nam
     return NULL;
 }
 
-json_t *adapter_modules(const char *folder, struct error *err)
+json_t *adapter_modules(const char *folder, bool whole, struct error *err)
 {
     struct safetensors file = { 0 };
     char path[PATH_MAX];
@@ -147,12 +172,16 @@ json_t *adapter_modules(const char *folder, struct error *err)
         const char *name = bare(file.tensors[i].name), *last;
         size_t module = 0;
 
-        if (adapter_part_of(name, &module) == ADAPTER_NONE) {
+        const enum adapter_part part = adapter_part_of(name, &module);
+
+        if (part == ADAPTER_NONE) {
             error_set(err, ERROR_UNKNOWN, "lora_A, lora_B and lora_magnitude_vector of linear maps are read",
                       "a tensor that is no part of an adapter");
             ok = error_at(err, "%s: %s", path, file.tensors[i].name);
             break;
         }
+        if ((part == ADAPTER_WHOLE) != whole)
+            continue;
         last = json_string_value(json_array_get(list, json_array_size(list) - 1));
         if (!last || strlen(last) != module ||
             strncmp(last, name, module) != 0) /* in order of name a module's parts are together */
@@ -181,18 +210,52 @@ static json_t *told_pattern(json_t *pattern)
     return told;
 }
 
+/* The modules that are trained whole, empty for none. NULL with `err`. */
+static json_t *told_whole(const char *folder, const struct adapter_kind *kind, struct error *err)
+{
+    json_t *whole = adapter_modules(folder, true, err);
+
+    if (!json_array_size(whole) || kind->whole)
+        return whole;
+    error_set(err, ERROR_UNKNOWN, "modules_to_save names such modules",
+              "%s: a whole module of which adapter_config.json says nothing", json_string_value(json_array_get(whole, 0)));
+    json_decref(whole);
+    return NULL;
+}
+
 json_t *adapter_describe(const char *folder, struct error *err)
 {
     struct adapter_kind kind;
-    json_t *modules = adapter_read_kind(folder, &kind, err) ? adapter_modules(folder, err) : NULL, *told = NULL;
+    json_t *modules = adapter_read_kind(folder, &kind, err) ? adapter_modules(folder, false, err) : NULL,
+           *whole = modules ? told_whole(folder, &kind, err) : NULL, *told = NULL;
 
-    if (modules)
-        told = json_pack("{s:s, s:i, s:o, s:s*, s:o*, s:o*, s:o}", "kind", kind.dora ? "dora" : "lora", "rank", (int)kind.rank,
+    if (whole)
+        told = json_pack("{s:s, s:i, s:o, s:s*, s:o*, s:o*, s:O}", "kind", kind.dora ? "dora" : "lora", "rank", (int)kind.rank,
                          "alpha", kind.alpha == floor(kind.alpha) ? json_integer((json_int_t)kind.alpha) : json_real(kind.alpha),
                          "scaling", kind.root ? "root" : NULL, "rank_pattern", told_pattern(kind.ranks), "alpha_pattern",
                          told_pattern(kind.alphas), "targets", modules);
+    if (json_array_size(whole))
+        json_object_set(told, "modules_to_save", whole);
+    json_decref(modules);
+    json_decref(whole);
     adapter_kind_free(&kind);
     return told;
+}
+
+/* Whether each of the dimensions is the product of neighbours of the other's. */
+static bool joined(const struct tensor *many, const struct tensor *few)
+{
+    unsigned at = 0;
+
+    for (unsigned i = 0; i < few->rank; i++) {
+        uint64_t product = 1;
+
+        while (at < many->rank && product < few->dims[i])
+            product *= many->dims[at++];
+        if (product != few->dims[i])
+            return false;
+    }
+    return true;
 }
 
 /* The file has A as [rank, in], B as [out, rank]; what is of another form may hold as many values. */
@@ -202,6 +265,8 @@ static bool same_shape(const struct tensor *to, const struct tensor *from, enum 
         return false;
     if (part == ADAPTER_MAGNITUDE)
         return from->rank == 1;
+    if (part == ADAPTER_WHOLE)
+        return joined(to, from);
     return from->rank == 2 && (part == ADAPTER_A ? from->dims[0] == to->dims[0] : from->dims[1] == to->dims[to->rank - 1]);
 }
 
@@ -242,15 +307,28 @@ static bool check_whole(const struct safetensors *file, const struct tensor *ten
     return true;
 }
 
-bool adapter_read(const char *folder, struct tensor *tensors, size_t count, struct error *err)
+static bool check_head(const char *folder, const struct safetensors *file, const struct tensor **again, struct error *err)
+{
+    struct adapter_kind kind;
+    bool ok = adapter_read_kind(folder, &kind, err) && adapter_head_check(file, &kind, again, err);
+
+    adapter_kind_free(&kind);
+    return ok;
+}
+
+bool adapter_read(const char *folder, struct tensor *tensors, size_t count, bool tied, struct error *err)
 {
     struct safetensors file = { 0 };
+    const struct tensor *again = NULL;
     char path[PATH_MAX];
     bool ok;
 
     file_of(folder, path);
-    ok = safetensors_open(&file, path, err);
+    ok = safetensors_open(&file, path, err) && (!tied || check_head(folder, &file, &again, err) || error_at(err, "%s", path));
     for (size_t i = 0; ok && i < file.count; i++) {
+        if (&file.tensors[i] == again)
+            continue;
+
         struct tensor *to = find(tensors, count, file.tensors[i].name);
 
         ok = to ? take(to, &file.tensors[i], err)

@@ -9,6 +9,7 @@
 #include "native/base/buffer.h"
 #include "native/base/file.h"
 #include "native/model/adapter_add.h"
+#include "native/model/adapter_head.h"
 #include "native/model/config.h"
 #include "native/model/convert.h"
 #include "native/model/folder.h"
@@ -20,6 +21,7 @@
 struct merge {
     struct model_source *model;
     struct adapter_file adapter;
+    const struct tensor *again; /* of the adapter's file: the head once more, where it is the embedding; NULL: none */
     enum tensor_type type;
 };
 
@@ -40,16 +42,27 @@ static float *merged(struct merge *m, const struct tensor *t, struct error *err)
     return NULL;
 }
 
+/* Whether that tensor of the adapter's file took a weight's place, or was the head that is its embedding. */
+static bool whole_used(const struct merge *m, const struct tensor *copy)
+{
+    bool found = copy == m->again;
+
+    for (size_t i = 0; !found && i < model_tensor_count(m->model); i++)
+        found = adapter_file_whole(&m->adapter, model_tensor(m->model, i)->name) == copy;
+    return found;
+}
+
 /* Every tensor of the adapter must have found its weight. */
 static bool all_used(const struct merge *m, struct error *err)
 {
     const struct safetensors *file = &m->adapter.file;
 
     for (size_t i = 0; m->adapter.used != file->count && i < file->count; i++) {
-        bool found = false;
+        size_t module = 0;
+        bool found = adapter_part_of(file->tensors[i].name, &module) == ADAPTER_WHOLE && whole_used(m, &file->tensors[i]);
 
         for (size_t j = 0; !found && j < model_tensor_count(m->model); j++)
-            for (int part = ADAPTER_A; part < ADAPTER_NONE && !found; part++)
+            for (int part = ADAPTER_A; part < ADAPTER_WHOLE && !found; part++)
                 found =
                     adapter_file_part(&m->adapter, model_tensor(m->model, j)->name, (enum adapter_part)part) == &file->tensors[i];
         if (!found)
@@ -182,8 +195,10 @@ static bool write_tensor(struct merge *m, const struct tensor *t, struct tensor 
     bool ok = values && (form.heads == 0 || tensor_values(t) == 0 || interleave(&values, t, form.heads, err)) &&
               (!form.transposed || turn_back(&values, t, err));
 
-    if (ok && (form.added != 0 || form.computed)) /* no adapter is for them: their bits are the file's */
+    if (ok && (form.added != 0 || form.computed) && !adapter_file_whole(&m->adapter, name)) /* their bits are the file's */
         convert_to_f32(t->type, t->data, tensor_values(t), values);
+    for (uint64_t i = 0; ok && form.added != 0 && adapter_file_whole(&m->adapter, name) && i < tensor_values(t); i++)
+        values[i] += form.added;
 
     ok = ok && store(stored_type(m, t), t, values, out, err);
     free(values);
@@ -405,6 +420,13 @@ static bool open_adapter(struct merge *m, const char *folder, struct error *err)
 
     if (!adapter_file_open(&m->adapter, folder, err))
         return false;
+
+    const bool tied =
+        json_is_true(json_object_get(model_config(m->model), "tie_word_embeddings")) || !model_find(m->model, "lm_head.weight");
+
+    if (tied && !adapter_head_check(&m->adapter.file, &m->adapter.kind, &m->again, err))
+        return error_at(err, "%s", folder);
+    m->adapter.used = m->again != NULL;
     m->adapter.transposed = type && strcmp(type, "gpt2") == 0;
     return true;
 }
@@ -424,11 +446,16 @@ bool merge_write(const char *base, const char *adapter, const char *out, enum te
 bool merge_write_adapter(const char *base, const char *adapter, const char *out, struct error *err)
 {
     struct merge m = { .model = model_open(base, err) };
+    size_t module = 0;
     bool ok = m.model != NULL;
 
     if (ok && strcmp(model_format(m.model), "gguf") != 0)
         ok = error_set(err, ERROR_UNSUPPORTED, "give the GGUF file that the adapter is to serve", "%s is no GGUF file", base);
     ok = ok && open_adapter(&m, adapter, err);
+    for (size_t i = 0; ok && i < m.adapter.file.count; i++)
+        if (adapter_part_of(m.adapter.file.tensors[i].name, &module) == ADAPTER_WHOLE)
+            ok = error_set(err, ERROR_UNSUPPORTED, "merge it in: leave --only out", "llama.cpp reads no whole modules (%s)",
+                           m.adapter.file.tensors[i].name);
     if (ok && m.adapter.kind.dora)
         ok = error_set(err, ERROR_UNSUPPORTED, "merge it in: leave --only out", "llama.cpp reads no magnitudes of DoRA");
     ok = ok && write_adapter(&m, base, out, err);

@@ -94,15 +94,24 @@ static bool range(const char *path, struct error *err)
     return error_at(err, "%s", path);
 }
 
+/* Of the adapter: a list of ends of modules' names. */
+static bool check_module_names(const char *field, const json_t *names, struct error *err)
+{
+    static const struct schema_field name = FIELD("name", TEXT, .least = 1, .most = 128);
+    const struct schema_field list = { field, SCHEMA_LIST, .item = &name, .least = 1, .most = SPEC_TARGETS };
+    const struct schema inside = { &list, 1 };
+    const struct schema_field adapter = FIELD("adapter", OBJECT, .of = &inside);
+    const struct schema whole = { &adapter, 1 };
+    json_t *object = json_pack("{s:{s:O}}", "adapter", field, names);
+    const bool ok = schema_check(&whole, object, err);
+
+    json_decref(object);
+    return ok;
+}
+
 static bool check_targets(const json_t *targets, struct error *err)
 {
-    static const struct schema_field name = FIELD("target", TEXT, .least = 1, .most = 128);
-    static const struct schema_field list = FIELD("targets", LIST, .item = &name, .least = 1, .most = SPEC_TARGETS);
-    static const struct schema inside = { &list, 1 };
-    static const struct schema_field field = FIELD("adapter", OBJECT, .of = &inside);
-    static const struct schema whole = { &field, 1 };
     const char *text = json_string_value(targets);
-    json_t *object;
 
     if (text && strcmp(text, "all-linear") == 0)
         return true;
@@ -111,12 +120,7 @@ static bool check_targets(const json_t *targets, struct error *err)
                   "targets are \"all-linear\" or a list of names");
         return error_at(err, "adapter.targets");
     }
-    object = json_pack("{s:{s:O}}", "adapter", "targets", targets);
-
-    bool ok = schema_check(&whole, object, err);
-
-    json_decref(object);
-    return ok;
+    return check_module_names("targets", targets, err);
 }
 
 /* { end of a module's name: whole number }. */
@@ -143,8 +147,9 @@ static bool check_adapter(const json_t *spec, struct error *err)
 {
     const json_t *adapter = at(spec, "adapter");
     bool none = strcmp(json_string_value(at(spec, "adapter.kind")), "none") == 0;
-    static const char *const parts[] = { "rank",         "alpha",        "targets", "scaling", "start", "loraplus_lr_ratio",
-                                         "rank_pattern", "alpha_pattern" };
+    static const char *const parts[] = { "rank",         "alpha",         "targets",
+                                         "scaling",      "start",         "loraplus_lr_ratio",
+                                         "rank_pattern", "alpha_pattern", "modules_to_save" };
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         bool given = json_object_get(adapter, parts[i]) != NULL, needed = i < 3 && !none;
@@ -155,7 +160,10 @@ static bool check_adapter(const json_t *spec, struct error *err)
                   given ? "an adapter of kind none has no such field" : "this field is missing");
         return error_at(err, "adapter.%s", parts[i]);
     }
+    const json_t *whole = json_object_get(adapter, "modules_to_save");
+
     return none || (check_targets(json_object_get(adapter, "targets"), err) &&
+                    (!whole || check_module_names("modules_to_save", whole, err)) &&
                     check_pattern(adapter, "rank_pattern", 1024, err) && check_pattern(adapter, "alpha_pattern", 65536, err));
 }
 

@@ -28,6 +28,7 @@ static const struct schema_field adapter_fields[] = {
     FIELD("start", CID, .optional = true),
     FIELD("rank_pattern", ANY, .optional = true),
     FIELD("alpha_pattern", ANY, .optional = true),
+    FIELD("modules_to_save", ANY, .optional = true),
     FIELD("loraplus_lr_ratio", DECIMAL, .least = INT64_C(1), .most = INT64_C(1000) * DECIMAL_ONE, .optional = true),
 };
 static const struct schema adapter = SCHEMA(adapter_fields);

@@ -28,6 +28,23 @@ local function fill_of(init, default)
   return 1, init
 end
 
+-- Whether a name of the list is the module's or an end of it; those that were are noted in `found`.
+local function named(list, found, module)
+  local yes = false
+  for _, t in ipairs(list or {}) do
+    if module == t or string.sub(module, -#t - 1) == "." .. t then yes, found[t] = true, true end
+  end
+  return yes
+end
+
+-- Whether the run trains the module of this tensor whole, beside the adapters (PEFT: modules_to_save).
+local function kept(state, file)
+  local lora = state.lora
+  if not lora or not lora.whole or not named(lora.whole, state.found_whole, string.match(file, "^(.*)%.[^.]+$") or "") then return false end
+  if string.find(file, "*", 1, true) then R.hint("name other modules to train whole", "%s: experts are not saved whole", file) end
+  return true
+end
+
 -- The parameter `file` of the model, made when it is new. info: kind, role, module, out, inp, init.
 local function declare(state, file, axes, sizes, info)
   local words, text = listed(axes, sizes)
@@ -38,7 +55,7 @@ local function declare(state, file, axes, sizes, info)
   end
   local how, value = 2, 0
   if not info.norms_of then how, value = fill_of(info.init, info.default) end
-  local trained = state.train_all or info.role ~= nil
+  local trained = state.train_all or info.role ~= nil or kept(state, file)
   local layer = R.current.layer
   local _, record = node("parameter", { axes = words, name = file, numbers = { value },
     integers = { kinds[info.kind], layer or -1, roles[info.role] or 0, info.leading or 0, how } }, trained)
@@ -49,21 +66,28 @@ local function declare(state, file, axes, sizes, info)
   return record
 end
 
--- Unless the run names targets: every matrix but those at both ends, the embedding's and the head's. A target is the end of a module's name.
+-- Unless the run names targets: every matrix but those at both ends, the embedding's and the head's. A target is the end of a module's name. What
+-- is trained whole is none.
 local function targeted(state, name)
   local lora, module = state.lora, state.scope .. name
-  local same, yes = state.all[module .. ".weight"], false
-  if #lora.targets == 0 then return name ~= "lm_head" and same.made.kind ~= "table" and not string.find(name, "embed", 1, true) end
-  for _, t in ipairs(lora.targets) do
-    if module == t or string.sub(module, -#t - 1) == "." .. t then yes, state.found[t] = true, true end
-  end
-  return yes
+  local same = state.all[module .. ".weight"]
+  if #lora.targets == 0 then return not same.made.trained and name ~= "lm_head" and same.made.kind ~= "table" and not string.find(name, "embed", 1, true) end
+  return named(lora.targets, state.found, module) and not same.made.trained
 end
 
--- Every target that was named must have been met.
+-- Every target and whole module that was named must have been met; where the head is the embedding, it is trained with that.
 function R.check_targets(state)
   for _, t in ipairs(state.lora and state.lora.targets or {}) do
     if not state.found[t] then R.hint("name ends of modules, or \"all-linear\"", "the target %s is no linear map of this model", t) end
+  end
+  local head = state.head
+  for _, t in ipairs(state.lora and state.lora.whole or {}) do
+    local is_head = head and named({ t }, {}, "lm_head")
+    if is_head and not head.trained then
+      R.hint("name the embedding in modules_to_save", "the head of this model is its embedding %s", head.name)
+    elseif not is_head and not state.found_whole[t] then
+      R.hint("name ends of modules that hold weights, as \"lm_head\"", "modules_to_save: %s is no module of this model", t)
+    end
   end
 end
 
@@ -164,6 +188,8 @@ function W.linear(w, x, name, shape, o)
     _, y = node("dot", { r, chosen, axes = over }, r.grad or all.grad)
   else
     local weight = declare(state, file, axes, sizes, info)
+    local made = state.all[file].made
+    if made.kind == "table" then made.head, state.head = true, made end
     _, y = node("dot", { r, weight, axes = over }, r.grad or weight.grad)
     if state.lora and targeted(state, name) then y = adapted(state, y, r, weight, name, inp, stored, sizes, info) end
   end
@@ -239,9 +265,9 @@ end
 R.states = {}
 for name, fn in next, W do W[name] = R.watch(fn) end
 
--- A fresh `w`. options: lora { rank, scale, targets, dora, patterns } or nil, train_all.
+-- A fresh `w`. options: lora { rank, scale, targets, dora, patterns, whole } or nil, train_all.
 function R.weights(options)
-  local state = { scope = "", all = {}, found = {}, order = R.list(), lora = options.lora, train_all = options.train_all }
+  local state = { scope = "", all = {}, found = {}, found_whole = {}, order = R.list(), lora = options.lora, train_all = options.train_all }
   local w = R.fields("w", function(name) return W[name] end, function() return R.keys(W) end)
   R.states[w] = state
   return w, state

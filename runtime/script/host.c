@@ -88,6 +88,7 @@ bool script_trace_model(const struct script_bundle *bundle, const struct script_
         json_t *lora = json_pack("{s:I,s:f,s:b,s:o}", "rank", (json_int_t)r->rank, "scale", r->scale, "dora", (int)r->dora,
                                  "targets", targets);
         put(lora, "patterns", r->patterns);
+        put(lora, "whole", (json_t *)(uintptr_t)r->whole);
         json_object_set_new(args, "lora", lora);
     }
     return trace(bundle, "model", args, limits, out, err);

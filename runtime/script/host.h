@@ -83,7 +83,8 @@ struct script_model_request {
         *patterns; /* { ranks: [ [end of a name, rank] ], alphas: alike, alpha, root }: modules of others; NULL: none; borrowed */
     const char *const *targets; /* ends of module names that get adapters ("q_proj"); NULL: every linear but lm_head */
     size_t target_count;
-    bool train_all; /* every parameter carries a gradient; else the adapters alone (with rank 0: every one) */
+    const json_t *whole; /* [ end of a module's name ]: trained as they are beside adapters; NULL: none; borrowed */
+    bool train_all; /* every parameter carries a gradient; else the adapters and whole modules alone (with rank 0: every one) */
     bool training;  /* dropout is on */
 };
 /* One graph. Inputs and parameters (by name): of text `ids`, `position`, `segment` i32 and `real` f32 [row time], those that are read; and every
@@ -93,7 +94,7 @@ struct script_model_request {
  * averages that blocks add `aux.0.sum`, `aux.0.count`, ...
  * meta: { data, graph: 0, hashes: [ hex ], inputs: [ { name, axes, type } ], outputs: [ { name, axes } ],
  *         axes (config's sizes), layers, unread (keys of config never read),
- *         params: [ { name, axes, kind: matrix|table|vector, layer?, role? (lora_a|lora_b|magnitude), module?, out?, inp?, trained,
+ *         params: [ { name, axes, kind: matrix|table|vector, layer?, role? (lora_a|lora_b|magnitude), module?, out?, inp?, trained, head? (true: an embedding that is the head, too),
  *                     init: { fill: value } | { normal: deviation } | { row_norms: name of a matrix } } ] in order of first use,
  *         aux: [ { coef, sum, count } ] with names of outputs }. An `expert` matrix stands once as "a.*.b.weight" with
  * axis `expert` first; the file's tensors are a.0.b.weight, ... */

@@ -342,11 +342,25 @@ json_t *job_evaluate(struct session *s, const json_t *job, const struct job_repo
 
 /* --- adapter -------------------------------------------------------------------------------------------------------------- */
 
-/* Matrices as model files store them: [out, in], whatever axes the script gives the two sides. */
-static bool flatten(const struct layout *l, struct tensor *tensors, struct error *err)
+/* Tensors in the shapes that the base's files have them in. Of a base without weights matrices become [out, in], or the reverse where the script
+ * has the input's axes first, whatever axes it gives the two sides. */
+static bool flatten(const struct session *s, struct tensor *tensors, struct error *err)
 {
+    const struct layout *l = &s->layout;
+
     for (size_t i = 0; i < l->count; i++) {
-        const char *sides[2] = { document_text(l->parameters[i].meta, "out"), document_text(l->parameters[i].meta, "inp") };
+        const struct tensor *base = model_find(s->model, tensors[i].name);
+
+        if (base && tensor_values(base) == l->parameters[i].values) {
+            tensors[i].rank = base->rank;
+            memcpy(tensors[i].dims, base->dims, sizeof base->dims);
+            continue;
+        }
+
+        const char *out = document_text(l->parameters[i].meta, "out"), *inp = document_text(l->parameters[i].meta, "inp"),
+                   *axes = document_text(l->parameters[i].meta, "axes");
+        const bool turned = out && inp && strncmp(axes, out, strlen(out)) != 0;
+        const char *sides[2] = { turned ? inp : out, turned ? out : inp };
         uint64_t dims[8], sizes[2] = { 0 };
         unsigned rank;
 
@@ -374,12 +388,17 @@ json_t *job_adapter(struct session *s, const json_t *job, struct error *err)
     bool ok = values && cid_parse(document_text(job, "outer"), &outer, err) && folding_values(s, outer, values, err);
 
     snprintf(path, sizeof path, "%.4000s/model.safetensors", folder);
+    ok = ok && flatten(s, tensors, err);
     if (ok && s->adapter.kind.rank)
-        ok = adapter_write(
-            folder, &(struct adapter){ .kind = s->adapter.kind, .base = base, .tensors = tensors, .count = s->layout.count },
-            err);
+        ok = adapter_write(folder,
+                           &(struct adapter){ .kind = s->adapter.kind,
+                                              .base = base,
+                                              .tensors = tensors,
+                                              .count = s->layout.count,
+                                              .head = layout_head(&s->layout) },
+                           err);
     else if (ok)
-        ok = flatten(&s->layout, tensors, err) && safetensors_write(path, tensors, s->layout.count, NULL, err);
+        ok = safetensors_write(path, tensors, s->layout.count, NULL, err);
     free(tensors);
     free(values);
     return ok ? json_pack("{s:s}", "folder", folder) : NULL;

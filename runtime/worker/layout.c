@@ -85,6 +85,19 @@ void layout_free(struct layout *l)
     *l = (struct layout){ 0 };
 }
 
+const char *layout_head(const struct layout *l)
+{
+    json_t *param;
+    size_t index;
+
+    json_array_foreach(json_object_get(l->meta, "params"), index, param)
+    {
+        if (json_is_true(json_object_get(param, "head")))
+            return json_string_value(json_object_get(param, "name"));
+    }
+    return NULL;
+}
+
 long layout_find(const struct layout *l, const char *name)
 {
     struct layout_parameter key = { .name = name }, *found = bsearch(&key, l->parameters, l->count, sizeof key, by_name);

@@ -40,6 +40,9 @@ struct layout {
 bool layout_new(struct layout *l, json_t *meta, struct error *err);
 void layout_free(struct layout *l);
 
+/* Name of the embedding that is the model's head, too; NULL where it has one of its own or none. Borrowed. */
+const char *layout_head(const struct layout *l);
+
 /* Place of a parameter by name, or -1. */
 long layout_find(const struct layout *l, const char *name);
 

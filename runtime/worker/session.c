@@ -185,6 +185,7 @@ static bool read_adapter(struct session *s, struct error *err)
                                        .alpha = json_number_value(json_object_get(adapter, "alpha")),
                                        .root = scaling && strcmp(scaling, "root") == 0,
                                        .dora = strcmp(kind, "dora") == 0 };
+    out->kind.whole = json_incref(json_object_get(adapter, "modules_to_save"));
     out->start = document_text(s->job, "adapter");
     out->plus = json_decimal(json_object_get(adapter, "loraplus_lr_ratio"), 0);
     out->targets = calloc(json_array_size(targets) + 1, sizeof *out->targets);
@@ -209,6 +210,7 @@ static bool trace_model(struct session *s, int64_t rows, int64_t time, bool trai
         .patterns = adapter->patterns,
         .targets = adapter->targets,
         .target_count = adapter->target_count,
+        .whole = adapter->kind.whole,
         .train_all = adapter->kind.rank == 0,
         .training = training,
     };

@@ -59,7 +59,7 @@ struct session_rollout {
 
 /* What of the model is trained: rank 0: every weight; else the adapter's parts. */
 struct session_adapter {
-    struct adapter_kind kind; /* with its patterns */
+    struct adapter_kind kind; /* with its patterns and whole modules */
     json_t *patterns;         /* owned: the same for scripts (host.h), or NULL */
     const char **targets;     /* owned list of borrowed ends of names; of no target: all-linear */
     size_t target_count;

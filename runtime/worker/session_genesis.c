@@ -102,7 +102,8 @@ static bool read_start(struct session *s, float *values, struct error *err)
         return error_at(err, "adapter.start");
 
     struct tensor *tensors = folding_tensors(&s->layout, values);
-    bool ok = adapter_read(s->adapter.start, tensors, s->layout.count, err) || error_at(err, "adapter.start");
+    bool ok = adapter_read(s->adapter.start, tensors, s->layout.count, layout_head(&s->layout) != NULL, err) ||
+              error_at(err, "adapter.start");
 
     free(tensors);
     return ok;

@@ -20,7 +20,7 @@ static bool own_values(struct session *s, bool adapted, float *values, struct er
 static bool adapter_values(const struct session *s, const char *adapter, float *values, struct error *err)
 {
     struct tensor *tensors = folding_tensors(&s->layout, values);
-    bool ok = adapter_read(adapter, tensors, s->layout.count, err);
+    bool ok = adapter_read(adapter, tensors, s->layout.count, layout_head(&s->layout) != NULL, err);
 
     free(tensors);
     return ok;

@@ -44,6 +44,27 @@ for from in "--home $work/second" "--model models/pocket --adapter $second" "--m
     cmp "$work/text1" "$work/text$n" || fail "$from says something else"
 done
 
+# --- whole modules beside factors: the embedding, which is the head, too, and norms
+
+run whole 'kind = "lora", rank = 4, alpha = 8, modules_to_save = { "embed_tokens", "model.norm", "0.input_layernorm" }'
+"$rondo" fit "$work/whole.lua" --home "$work/whole" --quiet --json >"$work/fit" || fail "the run with whole modules"
+whole=$(find "$work/whole/runs" -name adapter -type d)
+grep -q '"model.embed_tokens"' "$whole/adapter_config.json" || fail "no modules_to_save was written"
+grep -q 'base_model.model.lm_head.weight' "$whole/adapter_model.safetensors" || fail "the head was not written"
+run whole_on "start = \"$whole\""
+"$rondo" fit "$work/whole_on.lua" --home "$work/whole_on" --quiet --json >"$work/fit_on" || fail "the run that goes on with whole modules"
+after=$(sed 's/.*"after"://' "$work/fit" | number loss)
+before=$(sed 's/.*"before"://; s/"after".*//' "$work/fit_on" | number loss)
+[ "$after" = "$before" ] || fail "whole modules: the first run ended at $after, the second began at $before"
+expect 0 merged model merge "$work/whole_merged" --model models/pocket --adapter "$whole"
+for from in "--model models/pocket --adapter $whole" "--model $work/whole_merged"; do
+    # shellcheck disable=SC2086
+    "$rondo" sample $from --messages models/pocket/tools/held_out.jsonl --max-tokens 12 --quiet >"$work/whole_text$((m = ${m:-0} + 1))"
+    cmp "$work/whole_text1" "$work/whole_text$m" || fail "$from says something else"
+done
+run bad 'kind = "lora", rank = 4, alpha = 8, modules_to_save = { "lm_head" }'
+expect 3 "its embedding model.embed_tokens.weight" fit "$work/bad.lua" --home "$work/bad"
+
 # --- GGUF
 
 printf '{"text": "the cat sat on the mat, and the dog sat by the door until the rain was over"}\n' >"$work/text.jsonl"
@@ -60,6 +81,14 @@ for type in f16 q8_0 q4_0; do
     echo "$logprob $got $type" | awk '{ d = $1 - $2; if (d < 0) d = -d; exit d > ($3 == "q4_0" ? 0.5 : 0.05) }' || fail "$type: $got, the adapter has $logprob"
 done
 expect 3 "llama.cpp reads no magnitudes" model merge "$work/adapter.gguf" --only --model tests/golden/tiny.gguf --adapter "$adapter"
+run gguf_whole 'kind = "lora", rank = 4, alpha = 8, modules_to_save = { "embed_tokens", "norm", "q_proj" }, targets = { "down_proj" }' "$plain"
+"$rondo" fit "$work/gguf_whole.lua" --home "$work/gguf_whole" --quiet --json >"$work/fit" || fail "the run with whole modules on a GGUF file"
+whole=$(find "$work/gguf_whole/runs" -name adapter -type d)
+logprob=$(told --model tests/golden/tiny.gguf --adapter "$whole")
+expect 0 merged.gguf model merge "$work/merged.gguf" --model tests/golden/tiny.gguf --adapter "$whole" --type f16
+got=$(told --model "$work/merged.gguf")
+echo "$logprob $got" | awk '{ d = $1 - $2; if (d < 0) d = -d; exit d > 0.05 }' || fail "whole modules in GGUF: $got, the adapter has $logprob"
+expect 3 "llama.cpp reads no whole modules" model merge "$work/adapter.gguf" --only --model tests/golden/tiny.gguf --adapter "$whole"
 run lora 'kind = "lora", rank = 4, alpha = 3, scaling = "root"' "$plain"
 "$rondo" fit "$work/lora.lua" --home "$work/lora" --quiet >/dev/null || fail "the run of an rsLoRA"
 expect 0 adapter.gguf model merge "$work/adapter.gguf" --only --model tests/golden/tiny.gguf --adapter "$(find "$work/lora/runs" -name adapter -type d)"

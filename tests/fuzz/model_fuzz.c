@@ -102,7 +102,7 @@ static void open_adapter(void)
     if (!tensor_new(&pair[0], "model.layers.0.self_attn.q_proj.lora_A", TENSOR_F32, 2, dims, SIZE_MAX, NULL) ||
         !tensor_new(&pair[1], "model.layers.0.self_attn.q_proj.lora_B", TENSOR_F32, 2, dims, SIZE_MAX, NULL))
         abort();
-    adapter_read(folder, pair, 2, &err);
+    adapter_read(folder, pair, 2, true, &err);
     tensor_free(&pair[0]);
     tensor_free(&pair[1]);
 }

@@ -72,7 +72,7 @@ static void what_was_written_is_read_back(void **state)
 {
     struct adapter_kind kind;
     struct tensor t[2];
-    json_t *modules = adapter_modules(*state, NULL);
+    json_t *modules = adapter_modules(*state, false, NULL);
 
     assert_true(adapter_read_kind(*state, &kind, NULL));
     assert_int_equal(kind.rank, 2);
@@ -83,7 +83,7 @@ static void what_was_written_is_read_back(void **state)
     pair(t);
     memset(a, 0, sizeof a);
     memset(b, 0, sizeof b);
-    assert_true(adapter_read(*state, t, 2, NULL));
+    assert_true(adapter_read(*state, t, 2, false, NULL));
     assert_true(a[0] == 0.5f && a[5] == 5.5f && b[1] == -1 && b[3] == -3);
 }
 
@@ -96,7 +96,7 @@ static void a_tensor_that_the_file_has_not_got_is_told_by_name(void **state)
 
     pair(t);
     t[2] = (struct tensor){ .name = other, .type = TENSOR_F32, .rank = 2, .dims = { 2, 2 }, .data = more, .size = sizeof more };
-    assert_false(adapter_read(*state, t, 3, &err));
+    assert_false(adapter_read(*state, t, 3, false, &err));
     assert_int_equal(err.code, ERROR_MISSING);
     assert_non_null(strstr(err.place, other));
 }
@@ -116,7 +116,7 @@ static void the_magnitudes_of_dora_and_the_root_of_rslora_are_written_and_read(v
     assert_true(adapter_read_kind(*state, &found, NULL));
     assert_true(found.root && found.dora && found.rank == 2 && adapter_scale(&found) == 3 / sqrt(2));
     memset(m, 0, sizeof m);
-    assert_true(adapter_read(*state, t, 3, NULL));
+    assert_true(adapter_read(*state, t, 3, false, NULL));
     assert_true(m[0] == 5 && m[1] == 7 && a[1] == 1.5f);
     assert_false(adapter_write(*state, &(struct adapter){ .kind = kind, .tensors = t, .count = 2 }, &err));
     assert_int_equal(err.code, ERROR_MISSING);
@@ -194,13 +194,13 @@ static void an_adapter_of_another_model_is_refused(void **state)
     struct tensor t[2];
 
     pair(t);
-    assert_false(adapter_read(*state, t, 1, &err));
+    assert_false(adapter_read(*state, t, 1, false, &err));
     assert_int_equal(err.code, ERROR_UNKNOWN);
     assert_non_null(strstr(err.place, "q_proj.lora_B.weight"));
     error_clear(&err);
     t[0].dims[1] = 2;
     t[0].size = 16;
-    assert_false(adapter_read(*state, t, 2, &err));
+    assert_false(adapter_read(*state, t, 2, false, &err));
     assert_int_equal(err.code, ERROR_SHAPE);
 }
 
@@ -211,7 +211,9 @@ static void configurations_that_are_none_of_an_adapter_are_refused(void **state)
         enum error_code code;
     } cases[] = {
         { "{\"peft_type\": \"IA3\", \"r\": 2, \"lora_alpha\": 4}", ERROR_UNSUPPORTED },
-        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"modules_to_save\": [\"lm_head\"]}", ERROR_UNSUPPORTED },
+        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"bias\": \"all\"}", ERROR_UNSUPPORTED },
+        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"modules_to_save\": \"lm_head\"}", ERROR_TYPE },
+        { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"modules_to_save\": [1]}", ERROR_TYPE },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"rank_pattern\": {\"^q_proj\": 4}}", ERROR_UNSUPPORTED },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"rank_pattern\": {\"q_proj\": 0}}", ERROR_RANGE },
         { "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4, \"alpha_pattern\": [8]}", ERROR_TYPE },

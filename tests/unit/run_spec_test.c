@@ -165,6 +165,8 @@ static const struct {
     { "adapter.targets", "\"q_proj\"", "adapter.targets", "a list of names", "names ends of modules", ERROR_UNKNOWN },
     { "adapter.targets", "[]", "adapter.targets", "0 entries", "", ERROR_RANGE },
     { "adapter.targets", "[\"q_proj\", 3]", "adapter.targets[1]", "text is expected", "", ERROR_TYPE },
+    { "adapter.modules_to_save", "\"lm_head\"", "adapter.modules_to_save", "a list is expected", "", ERROR_TYPE },
+    { "adapter.modules_to_save", "[]", "adapter.modules_to_save", "0 entries", "", ERROR_RANGE },
     { "chat_template", "\"mine\"", "chat_template", "is not a content id", "", ERROR_SYNTAX },
     { "template_date", "\"2026-02-29\"", "template_date", "is no date", "as 2026-01-31", ERROR_SYNTAX },
     { "packing", "\"rows\"", "packing", "unknown packing \"rows\"", "", ERROR_UNKNOWN },

@@ -1,4 +1,4 @@
-/* Fifty steps of LoRA and fifty of full training against PyTorch in binary64 (tools/oracle/trajectory.py): the whole chain of forward pass,
+/* Fifty steps of each kind of adapter and fifty of full training against PyTorch in binary64 (tools/oracle/trajectory.py): the whole chain of forward pass,
  * backward rules, clipping and AdamW, with numbers that nobody here computed. */
 #include <math.h>
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static double relative(float ours, const json_t *theirs)
     return fabs((double)ours - json_real_value(theirs)) / json_real_value(theirs);
 }
 
-static void follow(const char *name, int rank, bool dora)
+static void follow(const char *name, int rank, bool dora, const json_t *adapter)
 {
     struct fixture f;
     struct training t;
@@ -68,14 +68,13 @@ static void follow(const char *name, int rank, bool dora)
     size_t index;
 
     FIXTURE_OK(golden != NULL, &err);
-    fixture_new(&f, &(struct fixture_options){ .rank = rank, .dora = dora, .decay = "0.1", .threads = 2 });
+    fixture_new(&f, &(struct fixture_options){ .rank = rank, .dora = dora, .adapter = adapter, .decay = "0.1", .threads = 2 });
     values = layout_values(&f.session->layout, &err);
     FIXTURE_OK(session_genesis(f.session, values, &err), &err);
     for (size_t i = 0; rank > 0 && i < f.session->layout.count; i++) {
         const struct layout_parameter *p = &f.session->layout.parameters[i];
 
-        for (uint32_t j = 0; j < p->values && !strstr(p->name, "magnitude");
-             j++) /* those begin as the norms of the base's rows */
+        for (uint32_t j = 0; j < p->values && strstr(p->name, ".lora_") && !strstr(p->name, "magnitude"); j++) /* of the base */
             values[p->offset + j] = fixture_weight(p->name, j, strstr(p->name, "lora_B") ? 0.1f : 0.5f);
     }
     FIXTURE_OK(training_new(&t, f.session, values, 1, &err), &err);
@@ -99,19 +98,29 @@ static void follow(const char *name, int rank, bool dora)
 static void adapters_follow_pytorch(void **state)
 {
     (void)state;
-    follow("lora", 2, false);
+    follow("lora", 2, false, NULL);
 }
 
 static void full_training_follows_pytorch(void **state)
 {
     (void)state;
-    follow("full", -1, false);
+    follow("full", -1, false, NULL);
 }
 
 static void magnitudes_follow_pytorch(void **state)
 {
     (void)state;
-    follow("dora", 2, true);
+    follow("dora", 2, true, NULL);
+}
+
+static void whole_modules_beside_adapters_follow_pytorch(void **state)
+{
+    json_t *adapter = json_pack("{s:s, s:i, s:i, s:[s, s, s, s]}", "kind", "lora", "rank", 2, "alpha", 4, "modules_to_save",
+                                "lm_head", "embed_tokens", "model.norm", "input_layernorm");
+
+    (void)state;
+    follow("whole", 2, false, adapter);
+    json_decref(adapter);
 }
 
 int main(int argc, char **argv)
@@ -119,6 +128,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adapters_follow_pytorch),
         cmocka_unit_test(magnitudes_follow_pytorch),
+        cmocka_unit_test(whole_modules_beside_adapters_follow_pytorch),
         cmocka_unit_test(full_training_follows_pytorch),
     };
 

@@ -37,6 +37,14 @@ VARIANTS = [
      'kind = "lora", rank = 4, alpha = 8, rank_pattern = { down_proj = 2, ["layers.1.self_attn.q_proj"] = 8 }, alpha_pattern = { q_proj = 5, o_proj = 3 }'),
     ("dora patterns", dict(r=4, lora_alpha=8, use_dora=True, rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 5}),
      'kind = "dora", rank = 4, alpha = 8, rank_pattern = { down_proj = 2 }, alpha_pattern = { q_proj = 5 }'),
+    ("whole", dict(r=4, lora_alpha=8, modules_to_save=["embed_tokens", "model.norm", "0.input_layernorm"], ensure_weight_tying=True),
+     'kind = "lora", rank = 4, alpha = 8, modules_to_save = { "embed_tokens", "model.norm", "layers.0.input_layernorm" }'),
+    ("dora whole", dict(r=4, lora_alpha=8, use_dora=True, modules_to_save=["2.mlp.up_proj", "model.norm"]),
+     'kind = "dora", rank = 4, alpha = 8, modules_to_save = { "layers.2.mlp.up_proj", "model.norm" }'),
+    ("head", dict(r=4, lora_alpha=8, modules_to_save=["lm_head", "embed_tokens", "model.norm"]),
+     'kind = "lora", rank = 4, alpha = 8, modules_to_save = { "lm_head", "embed_tokens", "model.norm" }'),
+    ("qlora whole", dict(r=4, lora_alpha=8, modules_to_save=["embed_tokens", "lm_head", "0.self_attn.v_proj"], ensure_weight_tying=True),
+     'kind = "lora", rank = 4, alpha = 8, modules_to_save = { "embed_tokens", "self_attn.v_proj" }'),
 ]
 RUN = """local spec = {{
   name = "round-trip", base_model = "{base}", model = {{ script = "llama" }},
@@ -87,11 +95,15 @@ def dequantised(path):
 
 
 def base(path):
-    model = AutoModelForCausalLM.from_pretrained(POCKET, dtype=torch.float32)
-    if path != POCKET:
+    model = AutoModelForCausalLM.from_pretrained(POCKET if path.endswith("pocket4") else path, dtype=torch.float32)
+    if path.endswith("pocket4"):
         lacks, extra = model.load_state_dict(dequantised(path), strict=False)
         assert not extra and lacks in ([], ["lm_head.weight"]), (lacks, extra)
     return model
+
+
+def is_adapter(name):
+    return ".lora_" in name or ".modules_to_save." in name
 
 
 def with_adapter(path, folder):
@@ -127,7 +139,7 @@ def check(path, work, what, folder, tokenizer):
     ids = torch.randint(3, model.config.vocab_size, (2, 48))
     with torch.no_grad():
         moved = (model(ids).logits - base(path)(ids).logits).abs().max().item()
-    stored, loaded = len(load_file(folder + "/adapter_model.safetensors")), sum(".lora_" in name for name, _ in model.named_parameters())
+    stored, loaded = len(load_file(folder + "/adapter_model.safetensors")), sum(is_adapter(name) for name, _ in model.named_parameters(remove_duplicate=False))
     drawn, count = sampled(path, folder, model, tokenizer)
     whole = merged(path, work, folder, model, ids)
     print(f"  {what}: {count} drawn tokens differ by {drawn:.2g}, merged logits by {whole:.2g}; the adapter moves logits by {moved:.2g}")
@@ -143,6 +155,8 @@ def make(path, work, options):
                 values.mul_(1 + 0.1 * torch.randn_like(values))
             elif "lora_" in name:
                 values.copy_(torch.randn_like(values) * 0.05)
+            elif "modules_to_save" in name:
+                values.mul_(1 + 0.1 * torch.randn_like(values))
     folder = tempfile.mktemp(dir=work)
     model.save_pretrained(folder)
     return folder
@@ -164,12 +178,21 @@ def gradient(path, work, start, adapter):
     for name, values in model.named_parameters():
         if values.grad is None:
             continue
-        stored = name.replace(".default", "")
+        stored = name.replace(".modules_to_save.default", "").replace(".default", "")
         stored = stored[: -len(".weight")] if "magnitude" in stored else stored
         wanted = values.grad / max(1, norm)  # the run clips at 1
         most = max(most, ((begin[stored] - end[stored] - wanted).abs().max() / wanted.abs().max()).item())
     print(f"  one step of SGD: the gradient, of norm {norm:.2g}, differs by {most:.2g} of its largest")
     return most < 1e-3
+
+
+def with_head(path):
+    """The pocket model with a head of its own."""
+    model = AutoModelForCausalLM.from_pretrained(POCKET, dtype=torch.float32)
+    model.config.tie_word_embeddings = False
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight * (1 + 0.1 * torch.randn_like(model.lm_head.weight)))
+    model.save_pretrained(path)
+    AutoTokenizer.from_pretrained(POCKET).save_pretrained(path)
 
 
 def refused(work, folder):
@@ -194,9 +217,10 @@ def main():
     good = True
     with tempfile.TemporaryDirectory() as work:
         rondo("model", "quantise", work + "/pocket4", "--model", POCKET, "--quiet")
+        with_head(work + "/head")
         for name, options, adapter in [v for v in VARIANTS if len(sys.argv) < 2 or v[0] in sys.argv[1:]]:
             print(f"{name}:", flush=True)
-            path = work + "/pocket4" if name.startswith("q") else POCKET
+            path = work + "/pocket4" if name.startswith("q") else work + "/head" if name == "head" else POCKET
             good = check(path, work, "Rondo's own", fit(path, work, adapter, 8, 0.003), tokenizer) and good
             start = make(path, work, options)
             good = check(path, work, "PEFT's", start, tokenizer) and good

@@ -11,8 +11,6 @@ import os
 
 import torch
 
-torch.set_default_dtype(torch.float64)
-
 EMBED, FFN, HEADS, KV, DIM, LAYERS, VOCAB, TIME, ROWS = 16, 24, 2, 1, 8, 2, 32, 32, 2
 RANK, SCALE, EPS, THETA, CLIP, DECAY = 2, 2.0, 1e-5, 10000.0, 1.0, 0.1
 MASK32 = 0xFFFFFFFF
@@ -30,7 +28,7 @@ def word(name, i):
 
 def weight(name, shape, scale, around=0.0):
     count = math.prod(shape)
-    exact = torch.tensor([word(name, i) / 2**24 - 0.5 for i in range(count)])
+    exact = torch.tensor([word(name, i) / 2**24 - 0.5 for i in range(count)], dtype=torch.float64)
     rounded = (exact.float() * torch.tensor(scale).float() + torch.tensor(around).float()).double()  # as the file holds it
     return rounded.reshape(shape)
 
@@ -140,10 +138,21 @@ def train(w, trained, steps):
     return told
 
 
-base = make_weights()
-golden = {"lora": train(base, make_adapters(), 50), "dora": train(base, {**make_adapters(), **make_magnitudes(base)}, 50), "full": train({}, base, 50)}
-path = os.path.join(os.path.dirname(__file__), "../../tests/golden/trajectory.json")
-with open(path, "w") as out:
-    json.dump(golden, out, indent=1)
-    out.write("\n")
-print(path, torch.__version__)
+WHOLE = ("lm_head.weight", "embed_tokens.weight", "model.norm.weight", "input_layernorm.weight")
+
+
+def main():
+    base = make_weights()
+    whole = {name: w.clone() for name, w in base.items() if name.endswith(WHOLE)}
+    golden = {"lora": train(base, make_adapters(), 50), "dora": train(base, {**make_adapters(), **make_magnitudes(base)}, 50),
+              "whole": train(base, {**make_adapters(), **whole}, 50), "full": train({}, base, 50)}
+    path = os.path.join(os.path.dirname(__file__), "../../tests/golden/trajectory.json")
+    with open(path, "w") as out:
+        json.dump(golden, out, indent=1)
+        out.write("\n")
+    print(path, torch.__version__)
+
+
+if __name__ == "__main__":
+    torch.set_default_dtype(torch.float64)
+    main()
