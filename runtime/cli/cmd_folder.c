@@ -146,7 +146,7 @@ const struct command command_node_backup = {
     "copy a node's folder, so that a node can go on from the copy",
     "rondo node backup syncer-1 /backup/syncer-1 --home /srv/rondo",
     "DIR is a new folder or an earlier copy, to which only what is new is added. Stop the node first. To restore: copy DIR to\n"
-    "HOME/nodes/NAME. A syncer that goes on from a copy signs neither in the round it finds open nor in the next, so it cannot\n"
+    "HOME/nodes/NAME. A syncer that goes on from a copy enrols anew and signs only after a record has listed that, so it cannot\n"
     "contradict what it signed since. DIR holds the node's secrets unless --no-key is given.",
     backup_options,
     backup_main,

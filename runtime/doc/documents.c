@@ -50,6 +50,7 @@ static const struct schema_field enrolment_fields[] = {
     FIELD("endpoint", TEXT, .most = 256, .nullable = true),
     FIELD("serial", INTEGER, .most = 1000000000, .optional = true),
     FIELD("fingerprint", HEX, .most = 32, .optional = true, .nullable = true),
+    FIELD("nonce", HEX, .most = 16, .optional = true),
 };
 
 static const struct schema_field leave_fields[] = {

@@ -1,3 +1,4 @@
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,53 @@
 #include "runtime/net/tls.h"
 #include "runtime/role/driver_internal.h"
 
-enum { PREPARE_MS = 600000 };
+enum { PREPARE_MS = 600000, ENROLMENT_NONCE = 16 };
 
 /* --- the own enrolment ------------------------------------------------------------------------------------------------ */
 
 static json_t *own_enrolment(struct driver *d)
 {
     return json_object_get(json_object_get(d->course->enrolments, d->node->did), "payload");
+}
+
+static const char *nonce_name(const struct driver *d, char name[CID_TEXT + 16])
+{
+    char run[CID_TEXT];
+
+    snprintf(name, CID_TEXT + 16, "own/enrolment/%s", cid_text(d->course->id, run));
+    return name;
+}
+
+/* The folder saved a round of this run, or made this enrolment and stopped before that: then it is not one that may have forgotten what its
+ * key signed. */
+static bool is_of_folder(const struct driver *d, const json_t *enrolment)
+{
+    struct buffer text = { 0 }, nonce = { 0 };
+    struct error none = { 0 };
+    uint32_t round, view;
+    char name[CID_TEXT + 16];
+    const char *said = document_text(enrolment, "nonce");
+    bool found = journal_load_round(d->node->journal, d->course->id, &round, &view, &text, &none) ||
+                 (journal_get_note(d->node->journal, nonce_name(d, name), &nonce, &none) && said &&
+                  strcmp(buffer_text(&nonce), said) == 0);
+
+    buffer_free(&text);
+    buffer_free(&nonce);
+    return found;
+}
+
+/* What tells a member's enrolment from those that its key made in other folders (member.h). */
+static bool add_nonce(struct driver *d, json_t *fields, struct error *err)
+{
+    uint8_t bytes[ENROLMENT_NONCE];
+    char digits[2 * ENROLMENT_NONCE + 1], name[CID_TEXT + 16];
+
+    if (!d->is_member)
+        return true;
+    randombytes_buf(bytes, sizeof bytes);
+    hex_encode(bytes, sizeof bytes, digits);
+    json_object_set_new(fields, "nonce", json_string(digits));
+    return journal_put_note(d->node->journal, nonce_name(d, name), digits, strlen(digits), err);
 }
 
 bool driver_enrol(struct driver *d, struct error *err)
@@ -36,7 +77,8 @@ bool driver_enrol(struct driver *d, struct error *err)
 
     if (!tls_pin_split(endpoint, &length, &pinned, fingerprint, err))
         return false;
-    if (have && strcmp(told ? told : "", endpoint) == 0 && strcmp(document_text(have, "kernel_class"), digest) == 0) {
+    if (have && strcmp(told ? told : "", endpoint) == 0 && strcmp(document_text(have, "kernel_class"), digest) == 0 &&
+        (!d->is_member || is_of_folder(d, have))) {
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
     }
@@ -50,7 +92,8 @@ bool driver_enrol(struct driver *d, struct error *err)
     if (pinned)
         json_object_set_new(fields, "fingerprint", json_string(hex_encode(fingerprint, sizeof fingerprint, digits)));
 
-    bool ok = document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
+    bool ok = add_nonce(d, fields, err) &&
+              document_make(DOCUMENT_ENROLMENT, fields, &node->keys.identity, NULL, &document, err) &&
               journal_put_document(node->journal, &document, err) && course_enrol(d->course, &document, err);
 
     json_decref(fields);

@@ -25,7 +25,7 @@ json_t *folder_check(const char *folder, const char *passphrase, bool repair, co
 
 /* Copies a node's folder to `to`, a new folder or an earlier copy of the same node: what it has is not written again. Each block and document
  * is checked on the way; a damaged one ends it (mismatch). `with_key`: the secrets, too. The copy's journal does not say which round was open, so a
- * syncer that is started on it signs neither in the round it finds open nor in the next.
+ * syncer that is started on it enrols anew and signs only after a record has listed that.
  * { "copied": { blocks, documents }, "kept": { ... } }; new reference. NULL with `err`. */
 json_t *folder_backup(const char *folder, const char *to, bool with_key, const struct folder_progress *progress,
                       struct error *err);

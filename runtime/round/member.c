@@ -65,7 +65,7 @@ const json_t *member_record_of(const struct member *m, int64_t round)
 
 bool member_may_sign(const struct member *m)
 {
-    return m->seated && m->round > m->abstain && !(m->finding && m->round > 0);
+    return m->seated && m->round > m->abstain && (m->round == 0 || !m->unproven);
 }
 
 static const char *phase_name(enum phase phase)
@@ -107,10 +107,10 @@ static json_t *durable_value(const struct member *m)
     keep_record(m, records, documents, value_text(json_object_get(m->own, "proposal"), "record"));
     keep_record(m, records, documents, value_text(json_object_get(m->own, "prepare"), "record"));
     /* The lists go on changing in the same step: what is written is what they hold now. */
-    return json_pack("{sssIsIsIsOsososOsoso}", "run", m->rules->run, "round", (json_int_t)m->round, "view", (json_int_t)m->view,
-                     "abstain", (json_int_t)m->abstain, "items", m->items ? m->items : json_null(), "checked",
-                     json_copy(m->checked), "own", json_copy(m->own), "lock", m->lock ? m->lock : json_null(), "records", records,
-                     "documents", documents);
+    return json_pack("{sssIsIsIsOsOsososOsoso}", "run", m->rules->run, "round", (json_int_t)m->round, "view", (json_int_t)m->view,
+                     "abstain", (json_int_t)m->abstain, "unproven", m->unproven ? m->unproven : json_null(), "items",
+                     m->items ? m->items : json_null(), "checked", json_copy(m->checked), "own", json_copy(m->own), "lock",
+                     m->lock ? m->lock : json_null(), "records", records, "documents", documents);
 }
 
 void member_persist(struct member *m)
@@ -124,6 +124,33 @@ static void replace(json_t **slot, json_t *value)
 {
     json_decref(*slot);
     *slot = value;
+}
+
+/* A record that lists the folder's own enrolment was made after the folder: nothing signed before it was for a later round. */
+static void prove(struct member *m)
+{
+    if (m->unproven && json_object_get(m->listed, m->proof))
+        replace(&m->unproven, NULL);
+}
+
+static void doubt(struct member *m, json_t *enrolment)
+{
+    char type[32];
+    if (!json_is_object(enrolment))
+        return;
+    replace(&m->unproven, json_incref(enrolment));
+    json_decref(m->signing.open(m->signing.context, enrolment, type, m->proof, NULL));
+    prove(m);
+}
+
+/* Before the enrolment is sent: who comes back without it would begin anew with another. */
+static bool rule_note(struct member *m)
+{
+    bool first = m->unproven && !m->noted;
+    if (first)
+        member_persist(m);
+    m->noted = true;
+    return first;
 }
 
 static void open_round(struct member *m, int64_t round)
@@ -237,6 +264,7 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
                json_pack("{sI}", "round", (json_int_t)over)); /* an unverified round's answers are still needed */
     forget_requests(m, over);
     mark_listed(m, record);
+    prove(m);
     member_send(m, everyone(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
     json_decref(final);
     open_round(m, m->round + 1);
@@ -337,9 +365,10 @@ static bool rule_catch_up(struct member *m)
 void member_step(struct member *m, const struct event *event, struct actions *out)
 {
     static bool (*const rules[])(struct member *) = {
-        rule_begin,          member_rule_final,  member_rule_requests, member_rule_spots,  member_rule_picks,   member_rule_shown,
-        member_rule_close,   member_rule_freeze, member_rule_enter,    member_rule_jump,   member_rule_timeout, member_rule_lead,
-        member_rule_prepare, member_rule_commit, member_rule_repeat,   member_rule_verify, member_rule_release, rule_catch_up,
+        rule_note,          rule_begin,          member_rule_final,   member_rule_requests, member_rule_spots,
+        member_rule_picks,  member_rule_shown,   member_rule_close,   member_rule_freeze,   member_rule_enter,
+        member_rule_jump,   member_rule_timeout, member_rule_lead,    member_rule_prepare,  member_rule_commit,
+        member_rule_repeat, member_rule_verify,  member_rule_release, rule_catch_up,
     };
     m->out = out;
     m->now = event->now;
@@ -384,6 +413,8 @@ static void restore_round(struct member *m, json_t *durable)
     json_t *own = json_object_get(durable, "own"), *item;
     const char *name;
     m->abstain = value_integer(durable, "abstain");
+    m->noted = true;
+    doubt(m, json_object_get(durable, "unproven"));
     if (value_integer(durable, "round") != m->round)
         return;
     m->view = value_integer(durable, "view");
@@ -417,7 +448,6 @@ struct member *member_new(const struct member_start *start, struct error *err)
     m->enrolment = json_incref(start->enrolment);
     m->abstain = -1;
     m->news = m->answers = 1;
-    m->finding = start->fresh;
     m->finals = json_array();
     snprintf(m->did, sizeof m->did, "%s", start->did);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
@@ -434,8 +464,12 @@ struct member *member_new(const struct member_start *start, struct error *err)
     m->out = &unused;
     if (start->durable)
         restore_round(m, start->durable);
+    else if (start->fresh)
+        doubt(m, start->enrolment);
     if (m->enrolment)
         member_take(m, m->enrolment);
+    if (m->unproven)
+        member_take(m, m->unproven);
     m->out = NULL;
     actions_free(&unused);
     return m;
@@ -450,7 +484,7 @@ void member_free(struct member *m)
                               m->block,     m->committee,  m->parts,        m->items,     m->checked,  m->statements,
                               m->seen,      m->records,    m->verdicts,     m->namers,    m->judged,   m->prepares,
                               m->commits,   m->own,        m->lock,         m->lead_set,  m->spots,    m->by_signer,
-                              m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled };
+                              m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled, m->unproven };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(m);

@@ -21,8 +21,9 @@ struct member_start {
     json_t *durable;           /* the value last persisted under "round", or NULL; borrowed */
     json_t *finals;            /* array of the values last persisted under "final/R", R from 0 on; or NULL; borrowed */
     /* Nothing was persisted under "round": the folder is new, fetched, restored, or stopped before that. Its key may have signed what it
-     * does not know of: the machine abstains in the round it finds open and the next, unless that is round 0 and nothing signed by this
-     * key is about. */
+     * does not know of. The enrolment is then one that no folder had before: after round 0 the machine signs only once a record lists
+     * it, for what was signed before it was made belongs to that record's round or an earlier one. Without an enrolment it trusts that
+     * the folder is new. */
     bool fresh;
 };
 

@@ -55,10 +55,13 @@ struct member {
     json_t *answered;  /* did -> time of the last answer to someone behind */
     json_t *head;
     int64_t funded;
-    int64_t abstain;    /* through this round; -1: not */
-    uint64_t news;      /* documents, statements and records taken in */
-    uint64_t answers;   /* results taken in, and requests given up */
-    uint64_t verify_at; /* `answers` when the rule last got as far as it could */
+    int64_t abstain;      /* through this round; -1: not */
+    json_t *unproven;     /* enrolment of a folder that began empty, until a record lists it; NULL. Durable */
+    char proof[CID_TEXT]; /* its CID */
+    bool noted;           /* it was written */
+    uint64_t news;        /* documents, statements and records taken in */
+    uint64_t answers;     /* results taken in, and requests given up */
+    uint64_t verify_at;   /* `answers` when the rule last got as far as it could */
     struct {
         uint64_t answers;
         size_t received;
@@ -68,10 +71,9 @@ struct member {
     struct {
         uint64_t news;
         size_t records, commits;
-    } final_at;   /* what member_rule_final last looked through in vain */
-    bool awaits;  /* the last record_of did */
-    bool finding; /* a fresh folder that has not yet met the open round */
-    bool behind;  /* someone is in a later round */
+    } final_at;  /* what member_rule_final last looked through in vain */
+    bool awaits; /* the last record_of did */
+    bool behind; /* someone is in a later round */
     int64_t fetched_at, repeated_at;
 
     /* the open round */

@@ -162,12 +162,11 @@ static void take_item(struct member *m, json_t *document)
 /* This key said something in the open round that this folder does not know of: it was wiped or restored. */
 static bool forgot_own(struct member *m, const char *did, int64_t view)
 {
-    return !strcmp(did, m->did) && m->phase != PHASE_DONE && (m->finding || view >= m->view);
+    return !strcmp(did, m->did) && m->phase != PHASE_DONE && view >= m->view;
 }
 
 static void abstain_from_here(struct member *m)
 {
-    m->finding = false;
     m->abstain = m->round + 1;
     member_persist(m);
 }
@@ -203,14 +202,8 @@ static void take_statement(struct member *m, json_t *document)
     m->behind |= round > m->round;
     if (round > m->round || (!strcmp(type, "received") && !received_check(payload, NULL)))
         return;
-    if (m->finding && m->round > 0 && strcmp(did, m->did))
-        abstain_from_here(m);
     if (view > value_integer(m->seen, did) || !json_object_get(m->seen, did))
         json_object_set_new(m->seen, did, json_integer(view));
-    if (m->finding && m->round == 0 && m->committee && (int64_t)json_object_size(m->seen) >= m->quorum.t) {
-        m->finding = false; /* an honest member is in round 0: so nothing was decided that this folder could have forgotten */
-        member_persist(m);
-    }
     if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
         return;
     statement_key(key, type, view, value_text(payload, "phase"), did);

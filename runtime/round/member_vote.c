@@ -77,7 +77,6 @@ static bool in_voting(const struct member *m)
 static void enter(struct member *m, int64_t view)
 {
     m->view = view;
-    m->finding = false;
     m->view_ends = m->settled_at = 0;
     json_decref(m->lead_set);
     m->lead_set = NULL;
@@ -452,9 +451,10 @@ static json_t *own_items(const struct member *m)
         if (mine && (value_is(document, "type", "challenge") || value_is(document, "type", "equivocation")))
             json_array_append(list, json_object_get(document, "envelope"));
     }
-    if (m->enrolment && !value_find(json_object_get(m->previous, "members"), "did", m->did) &&
-        !value_find(json_object_get(m->previous, "convicted"), "did", m->did))
-        json_array_append(list, m->enrolment);
+    bool in = value_find(json_object_get(m->previous, "members"), "did", m->did);
+    json_t *enrolment = m->unproven ? m->unproven : in ? NULL : m->enrolment;
+    if (enrolment && !value_find(json_object_get(m->previous, "convicted"), "did", m->did))
+        json_array_append(list, enrolment);
     return list;
 }
 

@@ -57,6 +57,20 @@ static void take_up(struct sim *s, int i)
     json_decref(documents);
 }
 
+/* A member that begins without a disk begins with an enrolment of its own. */
+static void enrol(struct sim *s, struct node *n)
+{
+    if (n->enrolment && (!n->syncer || json_object_get(n->disk, "round")))
+        return;
+    json_t *payload = json_pack("{sisssssssssi}", "version", 1, "run", s->rules.run, "signer", n->did, "role",
+                                n->syncer ? "syncer" : "trainer", "account", n->account, "round", 0);
+    if (n->syncer)
+        json_object_set_new(payload, "nonce", json_integer(n->life));
+    json_decref(n->enrolment);
+    n->enrolment = sim_sign(s, "enrolment", payload, NULL);
+    json_decref(payload);
+}
+
 static bool machine_new(struct sim *s, struct node *n, struct error *err)
 {
     struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
@@ -90,6 +104,7 @@ void sim_start(struct sim *s, int i)
     n->heard = json_object();
     n->wanting = json_array();
     n->wiped |= n->syncer && !json_object_get(n->disk, "round");
+    enrol(s, n);
     n->alive = machine_new(s, n, &err);
     if (!n->alive) {
         sim_fail(s, RESTART, "%s cannot restart: %s", n->did, err.message);

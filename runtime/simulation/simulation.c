@@ -261,10 +261,6 @@ static void start_nodes(struct sim *s)
 {
     for (int i = 0; i < s->count; i++) {
         struct node *n = &s->nodes[i];
-        json_t *payload = json_pack("{sisssssssssi}", "version", 1, "run", s->rules.run, "signer", n->did, "role",
-                                    n->syncer ? "syncer" : "trainer", "account", n->account, "round", 0);
-        n->enrolment = sim_sign(s, "enrolment", payload, NULL);
-        json_decref(payload);
         n->offset = sim_below(s, 100000);
         if (sim_fault(s, FAULT_SKEW, i))
             n->rate = 800 + sim_below(s, 400);

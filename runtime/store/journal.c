@@ -608,7 +608,8 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
               database_distrust(copy.db)) ||
              fail(&copy, err);
     ok = ok && run_sql(&copy, "pragma synchronous = full", err) && begin(&copy, err) &&
-         end(&copy, run_sql(&copy, "delete from open", err), err);
+         end(&copy, run_sql(&copy, "delete from open", err) && run_sql(&copy, "delete from notes where name glob 'own/*'", err),
+             err);
     sqlite3_close(copy.db);
     if (ok && rename(beside, path) != 0)
         ok = error_set(err, ERROR_IO, NULL, "cannot write: %s", strerror(errno));

@@ -90,8 +90,8 @@ bool journal_index(struct journal *journal, struct hash **ids, size_t *count, st
 bool journal_named_by_finals(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
 /* The database against itself: false and mismatch with the first thing that is wrong in it. */
 bool journal_sound(struct journal *journal, struct error *err);
-/* The database into a new file, without what was saved of rounds: whoever goes on from it signs nothing that it may have signed since. An older
- * copy at `path` is replaced. */
+/* The database into a new file, without what was saved of rounds and notes under "own/", which are true of this folder alone: whoever goes on
+ * from it signs nothing that it may have signed since. An older copy at `path` is replaced. */
 bool journal_backup(struct journal *journal, const char *path, struct error *err);
 
 /* Small values that must survive: a cursor, a nonce. */

@@ -138,40 +138,99 @@ static void a_member_that_names_records_without_end_leaves_room_for_those_of_oth
     rules_free(&rules);
 }
 
-/* A folder that was fetched or restored knows decided rounds, but not what its key signed since. */
-static void a_restored_folder_signs_neither_in_the_round_it_finds_open_nor_in_the_next(void **state)
+static struct member *start_member(const struct rules *rules, json_t *durable, json_t *finals, json_t *enrolment)
+{
+    struct member_start start = { .rules = rules,
+                                  .did = "s0",
+                                  .signing = { .sign = plain_sign, .open = plain_open },
+                                  .enrolment = enrolment,
+                                  .durable = durable,
+                                  .finals = finals,
+                                  .fresh = !durable };
+    struct member *member = member_new(&start, NULL);
+    assert_non_null(member);
+    member->seated = true;
+    return member;
+}
+
+/* A decided round that lists the item `cid`. */
+static json_t *decided(int round, const char *cid)
+{
+    return json_pack("{s{sssis[{ss}]}s{}}", "record", "run", "bafk2bzaarun", "round", round, "items", "cid", cid, "certificate");
+}
+
+/* What was last written of the open round; borrowed. */
+static json_t *written(const struct actions *actions)
+{
+    json_t *value = NULL;
+    for (size_t i = 0; i < actions->count; i++)
+        if (actions->list[i].kind == ACTION_PERSIST && value_is(actions->list[i].body, "key", "round"))
+            value = json_object_get(actions->list[i].body, "value");
+    return value;
+}
+
+/* A folder that was wiped, fetched or restored does not know what its key signed since. A record that lists what this folder alone made is
+ * newer than all of that. */
+static void a_folder_that_began_empty_signs_after_round_0_only_once_a_record_lists_its_enrolment(void **state)
 {
     (void)state;
     struct rules rules;
+    struct actions actions = { 0 };
+    char own[CID_TEXT];
+    read_rules(&rules, 4);
+    json_t *payload = json_pack("{sssssssi}", "run", "bafk2bzaarun", "signer", "s0", "role", "syncer", "nonce", 1), *enrolment;
+    value_cid(payload, own);
+    enrolment = json_pack("{ssso}", "type", "enrolment", "payload", payload);
+    json_t *before = decided(0, "an older enrolment"), *after = decided(1, own), *finals = json_pack("[O]", before);
+
+    struct member *member = start_member(&rules, NULL, NULL, enrolment);
+    assert_true(member_may_sign(member)); /* in round 0 an empty folder is a new machine */
+    member_free(member);
+
+    member = start_member(&rules, NULL, finals, enrolment);
+    assert_false(member_may_sign(member));
+    step(member, EVENT_TIME, 1, NULL, &actions);
+    json_t *durable = json_deep_copy(written(&actions));
+    assert_non_null(durable); /* before anything was sent */
+    assert_int_equal(actions.list[0].kind, ACTION_PERSIST);
+    member_free(member);
+
+    member = start_member(&rules, durable, finals, enrolment); /* nor after a restart */
+    assert_false(member_may_sign(member));
+    member->out = &actions;
+    member_finalise(member, json_object_get(after, "record"), json_object_get(after, "certificate"));
+    member->seated = true;
+    assert_true(member_may_sign(member));
+    member_free(member);
+
+    json_array_append(finals, after);
+    member = start_member(&rules, durable, finals, enrolment); /* nothing was written in between */
+    assert_true(member_may_sign(member));
+    member_free(member);
+
+    actions_free(&actions);
+    json_t *const owned[] = { before, after, finals, durable, enrolment };
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        json_decref(owned[i]);
+    rules_free(&rules);
+}
+
+/* A folder that was put back from a copy hears what its key said since. */
+static void who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_through_the_next_round(void **state)
+{
+    (void)state;
+    struct rules rules;
+    struct actions actions = { 0 };
     char cid[CID_TEXT];
     read_rules(&rules, 4);
-    json_t *finals = json_pack("[{s{sssi}s{}}]", "record", "run", "bafk2bzaarun", "round", 0, "certificate");
-    for (int restored = 0; restored < 2; restored++) {
-        struct member_start start = { .rules = &rules,
-                                      .did = "s0",
-                                      .signing = { .sign = plain_sign, .open = plain_open },
-                                      .finals = finals,
-                                      .fresh = restored };
-        struct member *member = member_new(&start, NULL);
-        struct actions actions = { 0 };
-        json_t *heard = naming("s1", 0, "prepare", 0, cid);
-        json_object_set_new(json_object_get(json_array_get(json_object_get(heard, "documents"), 0), "payload"), "round",
-                            json_integer(1));
-        assert_non_null(member);
-        member->seated = true;
-        assert_int_equal(member_may_sign(member), !restored);
-        step(member, EVENT_MESSAGE, 1, heard, &actions);
-        assert_int_equal(member_may_sign(member), !restored);
-        assert_int_equal(member->abstain, restored ? 2 : -1);
-        bool written = false;
-        for (size_t i = 0; i < actions.count; i++)
-            written |= actions.list[i].kind == ACTION_PERSIST &&
-                       value_integer(json_object_get(actions.list[i].body, "value"), "abstain") == 2;
-        assert_int_equal(written, restored);
-        actions_free(&actions);
-        member_free(member);
-    }
-    json_decref(finals);
+    struct member *member = make_member(&rules);
+    member->seated = true;
+    assert_true(member_may_sign(member));
+    step(member, EVENT_MESSAGE, 1, naming("s0", 0, "prepare", 0, cid), &actions);
+    assert_false(member_may_sign(member));
+    assert_int_equal(value_integer(written(&actions), "abstain"), 1);
+    actions_free(&actions);
+    member_free(member);
     rules_free(&rules);
 }
 
@@ -180,7 +239,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_write_of_a_step_holds_what_was_said_up_to_it),
         cmocka_unit_test(a_member_that_names_records_without_end_leaves_room_for_those_of_others),
-        cmocka_unit_test(a_restored_folder_signs_neither_in_the_round_it_finds_open_nor_in_the_next),
+        cmocka_unit_test(a_folder_that_began_empty_signs_after_round_0_only_once_a_record_lists_its_enrolment),
+        cmocka_unit_test(who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_through_the_next_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
