@@ -57,6 +57,19 @@ static void take_up(struct sim *s, int i)
     json_decref(documents);
 }
 
+/* Whose enrolments lie in its store. */
+static void read_enrolments(struct node *n)
+{
+    const char *cid;
+    json_t *envelope;
+    json_object_clear(n->enrolled);
+    json_object_foreach(n->documents, cid, envelope)
+    {
+        if (value_is(envelope, "type", "enrolment"))
+            json_object_set_new(n->enrolled, value_text(json_object_get(envelope, "payload"), "signer"), json_true());
+    }
+}
+
 /* A member that begins without a disk begins with an enrolment of its own. */
 static void enrol(struct sim *s, struct node *n)
 {
@@ -105,6 +118,7 @@ void sim_start(struct sim *s, int i)
     n->wanting = json_array();
     n->wiped |= n->syncer && !json_object_get(n->disk, "round");
     enrol(s, n);
+    read_enrolments(n);
     n->alive = machine_new(s, n, &err);
     if (!n->alive) {
         sim_fail(s, RESTART, "%s cannot restart: %s", n->did, err.message);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/committee.h"
 #include "runtime/round/value.h"
 #include "runtime/simulation/simulation_parts.h"
 
@@ -10,6 +11,49 @@
 static int any_node(struct sim *s)
 {
     return (int)sim_below(s, s->count);
+}
+
+/* What one honest member alone still holds is not taken from it: nobody could give it back. */
+static bool held_elsewhere(const struct sim *s, const struct node *but, const char *cid)
+{
+    for (int i = 0; i < s->set->syncers; i++)
+        if (&s->nodes[i] != but && s->nodes[i].lie == FAULT_KINDS && json_object_get(s->nodes[i].documents, cid))
+            return true;
+    return false;
+}
+
+/* Documents that decided rounds name, which nobody else could give: without them no machine can compute those again. */
+static bool holds_alone(const struct sim *s, const struct node *n)
+{
+    static const char *const lists[] = { "received", "items", "contributions" };
+    size_t r, i;
+    json_t *final, *one;
+    json_array_foreach(s->finals, r, final)
+    {
+        for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+            json_array_foreach(json_object_get(json_object_get(final, "record"), lists[k]), i, one)
+            {
+                const char *cid = json_is_string(one) ? json_string_value(one) : value_text(one, "cid");
+                if (json_object_get(n->documents, cid) && !held_elsewhere(s, n, cid))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* How many of the committee that decides now may be missing. While an honest one is still in round 0 a lost disk counts as a liar there. */
+static int64_t to_spare(const struct sim *s)
+{
+    const json_t *last = check_record(s, (int64_t)json_array_size(s->finals) - 1);
+    json_t *open = committee_draw(&s->rules, last, value_integer(last, "round") + 1, NULL);
+    struct quorum quorum = committee_quorum(&s->rules, open);
+    int64_t spare = quorum.n - quorum.q, liars = 2 * (int64_t)s->set->threshold - s->set->syncers - 1;
+    json_decref(open);
+    for (int i = 0; i < s->set->syncers; i++)
+        if (s->nodes[i].lie == FAULT_KINDS && !json_object_get(s->nodes[i].disk, "final/0") && liars < spare)
+            spare = liars;
+    return spare;
 }
 
 /* A disk may be lost when the committee can spare its member, and no other is still abstaining. */
@@ -22,7 +66,7 @@ static bool may_lose_disk(const struct sim *s, int i)
         return true;
     for (int k = 0; k < s->set->syncers; k++)
         out += s->nodes[k].wiped;
-    return out < s->set->syncers - s->set->threshold && s->nodes[i].lie == FAULT_KINDS;
+    return s->nodes[i].lie == FAULT_KINDS && out < to_spare(s) && !holds_alone(s, &s->nodes[i]);
 }
 
 static void cut(struct sim *s)
@@ -46,15 +90,6 @@ static void power_cut(struct sim *s)
     for (int i = 0; i < s->set->syncers; i++)
         if (s->nodes[i].alive)
             sim_stop(s, i, false);
-}
-
-/* What one honest member alone still holds is not taken from it: nobody could give it back. */
-static bool held_elsewhere(const struct sim *s, const struct node *but, const char *cid)
-{
-    for (int i = 0; i < s->set->syncers; i++)
-        if (&s->nodes[i] != but && s->nodes[i].lie == FAULT_KINDS && json_object_get(s->nodes[i].documents, cid))
-            return true;
-    return false;
 }
 
 static void flip(struct sim *s, struct node *n)
