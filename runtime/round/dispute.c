@@ -231,7 +231,15 @@ static void take_pick(struct judging *j, const char *code, const json_t *payload
     }
 }
 
-/* Silence loses: the accused's, then the challenger's. */
+/* t members replayed the contribution: an honest one among them found it right. A machine that is out of order, or cut off by those who accuse
+ * it, need not say so itself. What it ought to have shown for others to begin a replay with, its carry, nobody can show for it. */
+static bool is_vouched_for(const struct judging *j, const json_t *dispute)
+{
+    return value_integer(dispute, "index") && j->in->t > 0 &&
+           value_integer(j->in->checked, value_text(dispute, "contribution")) >= j->in->t;
+}
+
+/* Silence loses: the accused's, unless others speak for it, then the challenger's. */
 static void end_silent(struct judging *j)
 {
     size_t i;
@@ -240,7 +248,8 @@ static void end_silent(struct judging *j)
     {
         if (value_integer(one, "left") != 0)
             continue;
-        if (json_is_null(json_object_get(one, "trace")))
+        bool silent = json_is_null(json_object_get(one, "trace"));
+        if (silent && !is_vouched_for(j, one))
             uphold(j, value_text(one, "did"), value_integer(one, "round"), value_text(one, "challenger"));
         else if (value_integer(one, "index") > 0)
             reject(j, value_text(one, "challenger"), value_text(one, "contribution"));

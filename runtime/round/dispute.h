@@ -30,8 +30,10 @@
 
 struct disputes_input {
     const struct rules *rules;
-    const json_t *previous;  /* the record before */
-    const json_t *items;     /* of received_tally */
+    const json_t *previous; /* the record before */
+    const json_t *items;    /* of received_tally */
+    const json_t *checked;  /* of received_tally; so many vouch for a contribution: */
+    int64_t t;
     const json_t *documents; /* cid -> { type, payload } */
     int64_t time;            /* ledger time of the record, seconds */
 };

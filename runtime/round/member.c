@@ -365,10 +365,10 @@ static bool rule_catch_up(struct member *m)
 void member_step(struct member *m, const struct event *event, struct actions *out)
 {
     static bool (*const rules[])(struct member *) = {
-        rule_note,          rule_begin,          member_rule_final,   member_rule_requests, member_rule_spots,
-        member_rule_picks,  member_rule_shown,   member_rule_close,   member_rule_freeze,   member_rule_enter,
-        member_rule_jump,   member_rule_timeout, member_rule_lead,    member_rule_prepare,  member_rule_commit,
-        member_rule_repeat, member_rule_verify,  member_rule_release, rule_catch_up,
+        rule_note,          rule_begin,         member_rule_final,   member_rule_requests, member_rule_spots,
+        member_rule_picks,  member_rule_shown,  member_rule_defend,  member_rule_close,    member_rule_freeze,
+        member_rule_enter,  member_rule_jump,   member_rule_timeout, member_rule_lead,     member_rule_prepare,
+        member_rule_commit, member_rule_repeat, member_rule_verify,  member_rule_release,  rule_catch_up,
     };
     m->out = out;
     m->now = event->now;

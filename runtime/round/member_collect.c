@@ -357,7 +357,7 @@ bool member_rule_close(struct member *m)
 static bool must_wait(struct member *m)
 {
     bool checks_over = passed(m, m->closed + 3 * m->rules->view_ms), replays_over = passed(m, m->started + m->rules->round_ms);
-    if (spots_pending(m) && !replays_over)
+    if ((spots_pending(m) || member_defends(m)) && !replays_over)
         return true;
     if (!m->unanswered)
         m->unanswered = values_of(m->documents);

@@ -76,6 +76,58 @@ bool member_rule_shown(struct member *m)
     return false;
 }
 
+/* Whether the accused was silent so long that this record decides: then members that have replayed its work may still speak for it. */
+static bool needs_defence(const struct member *m, const json_t *dispute)
+{
+    const char *did = value_text(dispute, "did"), *cid;
+    json_t *document;
+    if (!json_is_null(json_object_get(dispute, "trace")) || !value_integer(dispute, "index") ||
+        value_integer(dispute, "left") != 0 ||
+        member_lacks_carry(m, value_text(dispute, "contribution"), did, value_integer(dispute, "round")))
+        return false;
+    json_object_foreach(m->documents, cid, document)
+    {
+        const json_t *payload = json_object_get(document, "payload");
+        if (value_is(document, "type", "opening") && value_is(payload, "signer", did) &&
+            value_is(payload, "contribution", value_text(dispute, "contribution")) &&
+            value_integer(payload, "index") == value_integer(dispute, "index"))
+            return false;
+    }
+    return true;
+}
+
+bool member_rule_defend(struct member *m)
+{
+    size_t i;
+    json_t *one;
+    if (!m->seated || m->items || m->phase == PHASE_AWAIT || m->phase >= PHASE_VOTING)
+        return false;
+    json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
+    {
+        const char *cid = value_text(one, "contribution");
+        const json_t *index = json_object_get(m->replays, cid);
+        if (!needs_defence(m, one))
+            continue;
+        if (!index)
+            member_ask_replay(m, cid, value_text(one, "did"), value_integer(one, "round"));
+        else if (json_integer_value(index) < 0 && !value_lists(m->checked, cid))
+            json_array_append_new(m->checked, json_string(cid));
+    }
+    return false;
+}
+
+bool member_defends(const struct member *m)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
+    {
+        if (!json_object_get(m->replays, value_text(one, "contribution")) && needs_defence(m, one))
+            return true;
+    }
+    return false;
+}
+
 const char *member_move_code(struct member *m, const json_t *document)
 {
     const char *type = value_text(document, "type"), *cid = value_text(document, "cid"), *accused;

@@ -141,6 +141,8 @@ void member_challenge(struct member *m, const char *cid, int64_t round, int64_t 
 
 /* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
 const char *member_move_code(struct member *m, const json_t *document);
+/* Whether a replay is awaited that may speak for an accused who is silent. */
+bool member_defends(const struct member *m);
 /* Whether the contribution may begin with a carry that its trainer has not shown here. */
 bool member_lacks_carry(const struct member *m, const char *cid, const char *did, int64_t round);
 /* Whether the move that is due in some dispute is not held. */
@@ -151,6 +153,7 @@ bool member_rule_requests(struct member *m);
 bool member_rule_spots(struct member *m);
 bool member_rule_picks(struct member *m);
 bool member_rule_shown(struct member *m);
+bool member_rule_defend(struct member *m);
 bool member_rule_close(struct member *m);
 bool member_rule_freeze(struct member *m);
 bool member_rule_enter(struct member *m);

@@ -111,9 +111,30 @@ static void decide(json_t *items, const struct entry *entries, size_t count, siz
     json_array_append_new(items, json_pack("{sssssI}", "cid", best->cid, "code", best->code, "ms", (json_int_t)ms));
 }
 
+/* Whoever names one twice counts once. */
+static json_t *count_checked(const json_t *received)
+{
+    json_t *counts = json_object(), *document, *name;
+    size_t i, k;
+    json_array_foreach((json_t *)received, i, document)
+    {
+        json_t *seen = json_object();
+        json_array_foreach(json_object_get(document, "checked"), k, name)
+        {
+            const char *cid = json_string_value(name);
+            if (!cid || json_object_get(seen, cid))
+                continue;
+            json_object_set_new(seen, cid, json_true());
+            json_object_set_new(counts, cid, json_integer((json_int_t)value_integer(counts, cid) + 1));
+        }
+        json_decref(seen);
+    }
+    return counts;
+}
+
 struct received_tally received_tally(const json_t *received, int64_t t)
 {
-    struct received_tally tally = { .items = json_array() };
+    struct received_tally tally = { .items = json_array(), .checked = count_checked(received) };
     struct entry *entries;
     size_t count = gather(received, &entries), members = json_array_size(received);
     assert(t > 0);
@@ -135,6 +156,7 @@ struct received_tally received_tally(const json_t *received, int64_t t)
     if (members >= (size_t)t) {
         tally.height = value_largest(heights, members, (size_t)t);
         tally.time = value_largest(times, members, (size_t)t);
+        tally.middle = value_largest(heights, members, members / 2 + 1);
     }
     free(heights);
     return tally;

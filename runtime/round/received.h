@@ -27,7 +27,10 @@ bool received_check(const json_t *payload, struct error *err);
 /* What the listed documents agree on. `received` is an array of payloads of distinct members. */
 struct received_tally {
     json_t *items;        /* owned: [ { cid, code, ms } ] ascending by cid: taken or refused; others are left out */
+    json_t *checked;      /* owned: cid -> how many of the documents say that their member replayed it and found it right */
     int64_t height, time; /* (f+1)-th largest head and its time */
+    int64_t
+        middle; /* the middle head, of an even number the smaller: an honest one's, or between two, while fewer than half lie */
 };
 
 /* An item is taken when at least t list it ok or upheld; refused when t list it with any code: the most frequent of the codes

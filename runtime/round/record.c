@@ -138,6 +138,8 @@ static void take_disputes(struct making *m)
     const struct disputes_input in = { .rules = m->rules,
                                        .previous = m->in->previous,
                                        .items = m->tally.items,
+                                       .checked = m->tally.checked,
+                                       .t = m->quorum.t,
                                        .documents = m->in->documents,
                                        .time = m->tally.time };
     struct verdicts verdicts = disputes_judge(&in);
@@ -450,6 +452,13 @@ static int64_t lead_of(const struct making *m)
     return m->rules->seed_lead << (view < 0 ? 0 : view < 6 ? view : 6);
 }
 
+/* Where more lie than a committee tolerates, but fewer than half, the block of the next seed still comes. */
+static int64_t height_of(const struct making *m)
+{
+    int64_t most = m->tally.middle + lead_of(m);
+    return m->tally.height < most ? m->tally.height : most;
+}
+
 /* What does not depend on the items. */
 static void start_record(struct making *m)
 {
@@ -469,7 +478,7 @@ static void start_record(struct making *m)
     m->record = json_pack("{sssisssIsOsIsIsIsIsOsnsosOsO}", "type", "record", "version", 1, "run", rules->run, "round",
                           (json_int_t)m->round, "committee", m->committee, "height", (json_int_t)m->tally.height, "time",
                           (json_int_t)m->tally.time, "funded", (json_int_t)funded_at, "next_height",
-                          (json_int_t)(m->tally.height + lead_of(m)), "start", state, "aggregate", "outer", outer, "state", state,
+                          (json_int_t)(height_of(m) + lead_of(m)), "start", state, "aggregate", "outer", outer, "state", state,
                           "telemetry", previous ? json_object_get(previous, "telemetry") : json_null());
     json_decref(state);
     json_object_set_new(m->record, "previous", previous && value_cid(previous, cid) ? json_string(cid) : json_null());
@@ -503,6 +512,7 @@ static void end(struct making *m)
     json_decref(m->committee);
     json_decref(m->record);
     json_decref(m->tally.items);
+    json_decref(m->tally.checked);
     json_decref(m->convicted);
     json_decref(m->barred);
     json_decref(m->disputes);

@@ -87,8 +87,8 @@ mutation unjudged member_vote.c 's/bool valid = outcome == RECORD_MADE && json_e
     "a record is computed again before it is voted for"
 mutation early_skip member_vote.c 's/(!value_is(record, "reason", "forced") || m->view >= m->quorum.n)/true/' \
     "a forced skip is prepared from view n on only"
-mutation amnesia member.c 's/m->round > m->abstain && //' \
-    "who lost its disk abstains"
+mutation amnesia member.c 's/ && (m->round == 0 || !m->unproven)//' \
+    "who lost its disk abstains until a record lists its new enrolment"
 mutation twice record.c 's/if (ok > 1)/if (ok > 9)/' \
     "two contributions of one trainer are both refused"
 mutation few record.c 's/if (accepted < (size_t)amendment_quorum(.*))$/if (!accepted)/' \

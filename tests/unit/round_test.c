@@ -195,6 +195,7 @@ static void check_tally(json_t *received, const char *code, int64_t ms, int64_t 
     assert_int_equal(value_integer(item, "ms"), ms);
     assert_int_equal(tally.height, height);
     json_decref(tally.items);
+    json_decref(tally.checked);
     json_decref(received);
 }
 
@@ -205,6 +206,18 @@ static void an_item_is_taken_by_t_and_what_one_member_says_alone_counts_for_noth
     check_tally(json_pack("[ooo]", says("ok", 9, 5), says("late", 4, 7), says("late", 6, 6)), "late", 6, 6);
     check_tally(json_pack("[ooo]", says(NULL, 0, 5), says(NULL, 0, 6), says("ok", 3, 7)), "", 0, 6);
     check_tally(json_pack("[ooo]", says("b", 9, 5), says("a", 4, 7), says(NULL, 6, 6)), "a", 4, 6);
+}
+
+static void the_middle_head_is_an_honest_one_while_fewer_than_half_lie(void **state)
+{
+    (void)state;
+    json_t *received = json_pack("[ooo]", says(NULL, 0, 5), says(NULL, 0, 900), says(NULL, 0, 7));
+    struct received_tally tally = received_tally(received, 1);
+    assert_int_equal(tally.height, 900);
+    assert_int_equal(tally.middle, 7);
+    json_decref(tally.items);
+    json_decref(tally.checked);
+    json_decref(received);
 }
 
 static void a_pool_is_split_by_weight_and_remainders_go_in_did_order(void **state)
@@ -353,6 +366,7 @@ int main(void)
         cmocka_unit_test(unreturned_shards_come_first),
         cmocka_unit_test(the_last_step_is_always_probed),
         cmocka_unit_test(spot_checks_round_up_and_take_every_copy),
+        cmocka_unit_test(the_middle_head_is_an_honest_one_while_fewer_than_half_lie),
         cmocka_unit_test(an_item_is_taken_by_t_and_what_one_member_says_alone_counts_for_nothing),
         cmocka_unit_test(a_pool_is_split_by_weight_and_remainders_go_in_did_order),
         cmocka_unit_test(a_step_log_reads_as_it_was_written_and_refuses_everything_else),

@@ -53,6 +53,36 @@ static void a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_it
     json_decref(open);
 }
 
+/* Of a dispute that ends with this record: the accused was silent, and `vouching` of the members replayed its work and found it right. */
+static void ends(int vouching, int index, size_t upheld, size_t rejected)
+{
+    const struct rules rules = { .challenge_rounds = 2, .answer_rounds = 1, .round_ms = 1000, .expiry_rounds = 100 };
+    json_t *previous =
+        json_pack("{s:i, s:[{s:i, s:[{s:s, s:s, s:s}]}], s:[{s:s, s:s, s:i, s:i, s:s, s:n, s:i}]}", "round", 3, "unsettled",
+                  "round", 3, "contributions", "cid", "c", "did", "accused", "account", "0x", "disputes", "contribution", "c",
+                  "did", "accused", "round", 3, "index", index, "challenger", "a", "trace", "left", 0);
+    json_t *checked = json_pack("{s:i}", "c", vouching), *items = json_array();
+    struct verdicts v = disputes_judge(
+        &(struct disputes_input){ .rules = &rules, .previous = previous, .items = items, .checked = checked, .t = 2 });
+
+    assert_int_equal(json_array_size(v.upheld), upheld);
+    assert_int_equal(json_array_size(v.rejected), rejected);
+    assert_int_equal(json_array_size(v.open), 0);
+    verdicts_free(&v);
+    json_decref(previous);
+    json_decref(checked);
+    json_decref(items);
+}
+
+static void who_is_silent_loses_unless_t_members_replayed_its_work_and_found_it_right(void **state)
+{
+    (void)state;
+    ends(0, 3, 1, 0);
+    ends(1, 3, 1, 0);
+    ends(2, 3, 0, 1);
+    ends(2, 0, 1, 0); /* nobody else can show a carry */
+}
+
 static void only_what_a_record_asks_for_may_be_pushed(void **state)
 {
     json_t *before = json_pack("{s:[{s:s, s:{s:s}}, {s:s}]}", "members", "did", "a", "carry", "object", "kept", "did", "b");
@@ -127,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_its_carry),
+        cmocka_unit_test(who_is_silent_loses_unless_t_members_replayed_its_work_and_found_it_right),
         cmocka_unit_test(only_what_a_record_asks_for_may_be_pushed),
         cmocka_unit_test(each_of_several_openings_is_sent_first_in_its_turn),
     };
