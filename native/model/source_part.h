@@ -1,8 +1,9 @@
 /* source_part.h - what the files of source.c share: a model's tensors as entries by name. Internal to native/model.
  *
- *     source.c         opening, entries, stacks of experts, GGUF files
- *     source_folder.c  a folder of Hugging Face files
- *     source_values.c  the values of a tensor
+ *     source.c          opening, GGUF files
+ *     source_folder.c   a folder of Hugging Face files
+ *     source_entries.c  entries, stacks of experts
+ *     source_values.c   the values of a tensor
  */
 #ifndef RONDO_MODEL_SOURCE_PART_H
 #define RONDO_MODEL_SOURCE_PART_H

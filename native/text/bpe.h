@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "native/text/pair_map.h"
-#include "native/text/tokenizer.h"
+#include "native/text/tokens.h"
 
 enum {
     BPE_NONE = UINT32_MAX,        /* no id */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "native/text/tokenizer.h"
+#include "native/text/tokens.h"
 
 struct piece_cache {
     struct piece_entry *entries; /* owned; NULL: off */

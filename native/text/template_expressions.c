@@ -1,8 +1,8 @@
 /* Grammar and precedence as jinja2/parser.py 3.1. From loosest: inline if; or; and; not; comparisons; + -; ~; * / // %; **;
  * filters and tests; unary; attribute, item, call. */
-#include <string.h>
+#include "native/text/template_expressions.h"
 
-#include "native/text/template_parser.h"
+#include <string.h>
 
 static struct node *binary(struct parser *p, enum node_kind kind, enum operator op, struct node *a, struct node *b)
 {

@@ -22,6 +22,7 @@
 #include "native/base/buffer.h"
 #include "native/base/error.h"
 #include "native/text/text_range.h"
+#include "native/text/tokens.h"
 
 struct tokenizer;
 
@@ -72,16 +73,6 @@ bool tokenizer_rule_adds_bos(const char *pre);
 struct tokenizer *tokenizer_from_arrays(const struct tokenizer_arrays *arrays, struct error *err);
 
 void tokenizer_free(struct tokenizer *t);
-
-/* Ids with the place in the text where each ends: token i covers bytes [ends[i-1], ends[i]), so that spans of the text
- * become spans of tokens. Zero is empty; free with tokens_free. */
-struct tokens {
-    uint32_t *ids, *ends; /* owned, `count` each */
-    size_t count, capacity;
-};
-
-void tokens_free(struct tokens *tokens);
-void tokens_add(struct tokens *tokens, uint32_t id, uint32_t end);
 
 /* Appends the ids of UTF-8 text. With `special` false a special token's text is encoded as ordinary text (other added
  * tokens are always matched, as the Hugging Face library does). Time n log n. A byte the vocabulary has no token for is

@@ -9,7 +9,7 @@
 #define RONDO_TEXT_UNIGRAM_H
 
 #include "native/text/added_tokens.h"
-#include "native/text/tokenizer.h"
+#include "native/text/tokens.h"
 
 struct unigram {
     double *scores; /* owned, one an id */

@@ -6,7 +6,7 @@
 #define RONDO_TEXT_WORDPIECE_H
 
 #include "native/text/added_tokens.h"
-#include "native/text/tokenizer.h"
+#include "native/text/tokens.h"
 
 struct wordpiece {
     struct added_tokens first, rest; /* tokens, and what stands after the prefix in those that go on a word */

@@ -1,6 +1,6 @@
-/* template_parser.h - what the two halves of the parser share: the cursor over tokens, and the making of nodes. */
-#ifndef RONDO_TEXT_TEMPLATE_PARSER_H
-#define RONDO_TEXT_TEMPLATE_PARSER_H
+/* template_cursor.h - what both halves of the parser stand on: the cursor over tokens, and the making of nodes. */
+#ifndef RONDO_TEXT_TEMPLATE_CURSOR_H
+#define RONDO_TEXT_TEMPLATE_CURSOR_H
 
 #include "native/text/template_call.h"
 #include "native/text/template_tree.h"
@@ -30,13 +30,5 @@ void parser_add_named(struct parser *p, struct node *n, const char *name, struct
 
 /* Where a list without brackets ends: at the tag's end, at `)`, at the name `word`. */
 bool parser_tuple_ends(struct parser *p, const char *word);
-
-/* ---- expressions (template_expressions.c) ---- */
-
-struct node *parse_expression(struct parser *p);
-struct node *parse_or(struct parser *p); /* without inline if */
-/* One expression, or several with commas, which make a tuple; `choice` allows inline if, `stop` is a name that ends it. */
-struct node *parse_tuple(struct parser *p, bool choice, const char *stop, bool brackets);
-struct node *parse_filter(struct parser *p, struct node *n); /* after the `|` */
 
 #endif
