@@ -20,6 +20,7 @@ struct escrow_book {
     size_t event_count, event_capacity;
     struct hash root;
     bool root_known;
+    bool wide;
 };
 
 struct escrow_book *escrow_book_new(const struct release_domain *domain)
@@ -30,6 +31,11 @@ struct escrow_book *escrow_book_new(const struct release_domain *domain)
         abort();
     book->domain = *domain;
     return book;
+}
+
+void escrow_book_widen(struct escrow_book *book)
+{
+    book->wide = true;
 }
 
 void escrow_book_free(struct escrow_book *book)
@@ -182,10 +188,12 @@ const struct ledger_event *escrow_book_event(const struct escrow_book *book, siz
 
 /* ---- create ---- */
 
-static bool panel_sound(const struct transaction_create *c, struct error *err)
+static bool panel_sound(const struct escrow_book *book, const struct transaction_create *c, struct error *err)
 {
-    if (c->panel_count < 1 || c->panel_count > LEDGER_PANEL)
-        return error_set(err, ERROR_RANGE, NULL, "a panel has 1 to %d members", LEDGER_PANEL);
+    const uint32_t most = book->wide ? LEDGER_ROOM : LEDGER_PANEL;
+
+    if (c->panel_count < 1 || c->panel_count > most)
+        return error_set(err, ERROR_RANGE, NULL, "a panel has 1 to %u members", most);
     if (address_is_zero(c->panel[0]))
         return error_set(err, ERROR_RANGE, NULL, "the zero address cannot be a panel member");
     for (uint32_t i = 1; i < c->panel_count; i++)
@@ -201,7 +209,7 @@ static bool create(struct escrow_book *book, const struct transaction *t, uint64
     const struct transaction_create *c = &t->create;
     struct hash ref = release_round_ref(c->run, c->round), id = ledger_escrow_id(&book->domain, t->from, ref);
 
-    if (!panel_sound(c, err))
+    if (!panel_sound(book, c, err))
         return false;
     if (c->amount == 0)
         return error_set(err, ERROR_RANGE, NULL, "an escrow of nothing");
@@ -234,17 +242,29 @@ static bool create(struct escrow_book *book, const struct transaction *t, uint64
 
 /* ---- release ---- */
 
+static const struct address *payees_of(const struct transaction_release *r)
+{
+    return r->many ? r->many->payees : r->payees;
+}
+
+static const unsigned __int128 *amounts_of(const struct transaction_release *r)
+{
+    return r->many ? r->many->amounts : r->amounts;
+}
+
 static bool payees_sound(const struct escrow_book *book, const struct ledger_escrow *e, const struct transaction_release *r,
                          unsigned __int128 *total, struct error *err)
 {
+    const struct address *payees = payees_of(r);
+
     *total = 0;
     for (uint32_t i = 0; i < r->payee_count; i++) {
-        if (address_is_zero(r->payees[i]) || address_equal(r->payees[i], book->domain.contract))
+        if (address_is_zero(payees[i]) || address_equal(payees[i], book->domain.contract))
             return error_set(err, ERROR_RANGE, NULL, "payee %u is the zero address or the ledger itself", i);
         for (uint32_t j = 0; j < i; j++)
-            if (address_equal(r->payees[i], r->payees[j]))
+            if (address_equal(payees[i], payees[j]))
                 return error_set(err, ERROR_DUPLICATE, NULL, "payee %u is payee %u once more", i, j);
-        if (__builtin_add_overflow(*total, r->amounts[i], total) || *total > e->amount)
+        if (__builtin_add_overflow(*total, amounts_of(r)[i], total) || *total > e->amount)
             return error_set(err, ERROR_RANGE, NULL, "the amounts add up to more than the escrow holds");
     }
     return true;
@@ -262,12 +282,13 @@ static bool on_panel(const struct ledger_escrow *e, struct address signer)
 static bool signatures_suffice(const struct ledger_escrow *e, const struct transaction_release *r, struct hash digest,
                                struct error *err)
 {
+    const struct account_signature *signatures = r->many ? r->many->signatures : r->signatures;
     struct address last = { { 0 } }, signer;
 
     if (r->signature_count < e->threshold)
         return error_set(err, ERROR_SIGNATURE, NULL, "%u signatures, %u are needed", r->signature_count, e->threshold);
     for (uint32_t i = 0; i < r->signature_count; i++) {
-        if (!account_recover(&r->signatures[i], digest, &signer))
+        if (!account_recover(&signatures[i], digest, &signer))
             return error_set(err, ERROR_SIGNATURE, NULL, "signature %u is not valid", i);
         if (!on_panel(e, signer))
             return error_set(err, ERROR_SIGNATURE, NULL, "signature %u is not of a panel member over this release", i);
@@ -301,8 +322,8 @@ static void pay(struct escrow_book *book, struct ledger_escrow *e, const struct 
     e->payout = released.payout = payout;
     event_add(book, height, released);
     for (uint32_t i = 0; i < r->payee_count; i++) {
-        account_of(book, r->payees[i])->credit += r->amounts[i];
-        event_add(book, height, event_of(e, LEDGER_EVENT_PAID, r->payees[i], r->amounts[i]));
+        account_of(book, payees_of(r)[i])->credit += amounts_of(r)[i];
+        event_add(book, height, event_of(e, LEDGER_EVENT_PAID, payees_of(r)[i], amounts_of(r)[i]));
     }
 }
 
@@ -315,7 +336,9 @@ static bool release(struct escrow_book *book, const struct transaction *t, uint6
 
     if (!e)
         return error_set(err, ERROR_MISSING, NULL, "there is no such escrow");
-    payout = release_payout_root(r->payees, r->amounts, r->payee_count);
+    if (r->many && !book->wide)
+        return error_set(err, ERROR_LIMIT, NULL, "a release has at most %d payees", LEDGER_PAYEES);
+    payout = release_payout_root(payees_of(r), amounts_of(r), r->payee_count);
     if (e->status == LEDGER_RELEASED) {
         if (hash_equal(e->record, r->record) && hash_equal(e->payout, payout))
             return true;

@@ -23,6 +23,9 @@ struct escrow_book;
 struct escrow_book *escrow_book_new(const struct release_domain *domain);
 void escrow_book_free(struct escrow_book *book);
 
+/* From now on a panel may have LEDGER_ROOM members and a release any number of payees (transaction_many): for networks in a simulator. */
+void escrow_book_widen(struct escrow_book *book);
+
 /* Issues money; only before the first block. Errors: range (more than 2^128 in all). */
 bool escrow_book_endow(struct escrow_book *book, struct address account, unsigned __int128 amount, struct error *err);
 

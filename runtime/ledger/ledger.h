@@ -23,6 +23,7 @@
 
 #define LEDGER_PAYEES 64
 #define LEDGER_PANEL  32
+#define LEDGER_ROOM   64         /* of a panel in memory: the ledger of a simulated network takes that many (escrow_book_widen) */
 #define LEDGER_EVENTS 256        /* in one answer */
 #define LEDGER_FINAL  UINT64_MAX /* as a height: the newest final block */
 
@@ -48,7 +49,7 @@ struct ledger_escrow {
     uint64_t round;
     struct address sponsor;
     unsigned __int128 amount, released; /* released: sum of what was paid; the rest goes back at expiry */
-    struct address panel[LEDGER_PANEL]; /* ascending */
+    struct address panel[LEDGER_ROOM];  /* ascending */
     uint32_t panel_count, threshold;
     uint64_t expiry, created; /* time; height of its block */
     enum ledger_escrow_status status;

@@ -125,7 +125,8 @@ bool transaction_sign(const struct transaction *t, const struct account_key *key
 {
     if (t->method == TRANSACTION_CREATE && t->create.panel_count > LEDGER_PANEL)
         return error_set(err, ERROR_LIMIT, NULL, "a panel has at most %d members", LEDGER_PANEL);
-    if (t->method == TRANSACTION_RELEASE && (t->release.payee_count > LEDGER_PAYEES || t->release.signature_count > LEDGER_PANEL))
+    if (t->method == TRANSACTION_RELEASE &&
+        (t->release.many || t->release.payee_count > LEDGER_PAYEES || t->release.signature_count > LEDGER_PANEL))
         return error_set(err, ERROR_LIMIT, NULL, "a release has at most %d payees and %d signatures", LEDGER_PAYEES,
                          LEDGER_PANEL);
 
@@ -253,11 +254,13 @@ bool transaction_release_digest(const struct release_domain *domain, const struc
                                 struct error *err)
 {
     struct release release = { .escrow = r->id, .record = r->record, .deadline = r->deadline };
+    const struct address *payees = r->many ? r->many->payees : r->payees;
+    const unsigned __int128 *amounts = r->many ? r->many->amounts : r->amounts;
 
     for (uint32_t i = 0; i < r->payee_count; i++)
-        if (__builtin_add_overflow(release.total, r->amounts[i], &release.total))
+        if (__builtin_add_overflow(release.total, amounts[i], &release.total))
             return error_set(err, ERROR_RANGE, NULL, "the amounts add up to more than any ledger holds");
-    release.payout_root = release_payout_root(r->payees, r->amounts, r->payee_count);
+    release.payout_root = release_payout_root(payees, amounts, r->payee_count);
     *digest = release_digest(domain, &release);
     return true;
 }

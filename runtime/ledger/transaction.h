@@ -36,9 +36,16 @@ struct transaction_create {
     struct hash run;
     uint64_t round;
     unsigned __int128 amount;
-    struct address panel[LEDGER_PANEL]; /* strictly ascending */
+    struct address panel[LEDGER_ROOM]; /* strictly ascending */
     uint32_t panel_count, threshold;
     uint64_t expiry; /* Unix seconds */
+};
+
+/* A release beyond the limits, for a book that was widened: it has no form as bytes. */
+struct transaction_many {
+    const struct address *payees;
+    const unsigned __int128 *amounts;
+    const struct account_signature *signatures;
 };
 
 struct transaction_release {
@@ -49,6 +56,7 @@ struct transaction_release {
     uint64_t deadline;
     struct account_signature signatures[LEDGER_PANEL]; /* in ascending order of their signers */
     uint32_t signature_count;
+    const struct transaction_many *many; /* borrowed, in place of the three lists; NULL: as it is read from bytes */
 };
 
 struct transaction {

@@ -427,6 +427,36 @@ static void random_transactions_conserve_money_and_follow_the_reference(void **s
     }
 }
 
+/* As the ledger of a simulated network does it; what comes as bytes has the limits of a real one. */
+static void a_widened_book_takes_a_large_panel_and_pays_many(void **state)
+{
+    enum { PAID = 1000 };
+    struct world *w = *state;
+    static struct address payees[PAID];
+    static unsigned __int128 amounts[PAID];
+    struct transaction c = creation(w, 1), r = paying(w, 1, 7);
+    struct buffer bytes = { 0 };
+
+    for (uint8_t i = MEMBERS; i < LEDGER_ROOM; i++)
+        c.create.panel[i] = (struct address){ { 0xff, [19] = i } };
+    c.create.panel_count = LEDGER_ROOM;
+    for (int i = 0; i < PAID; i++) {
+        payees[i] = (struct address){ { 0xbb, [18] = (uint8_t)(i >> 8), [19] = (uint8_t)i } };
+        amounts[i] = 1;
+    }
+    r.release.payee_count = PAID;
+    r.release.many = &(struct transaction_many){ payees, amounts, r.release.signatures };
+    sign(w, &r, 7);
+    assert_false(apply(w, c, NOW));
+    escrow_book_widen(w->book);
+    assert_true(apply(w, c, NOW));
+    assert_true(apply(w, r, NOW + 1));
+    assert_true(escrow_book_account(w->book, payees[PAID - 1]).credit == 1);
+    assert_false(transaction_sign(&c, &w->keys[0], &bytes, &w->err));
+    assert_false(transaction_sign(&r, &w->keys[0], &bytes, &w->err));
+    buffer_free(&bytes);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -443,6 +473,7 @@ int main(void)
         T(nonces_are_strict_and_used_up_by_failures_too),
         T(more_money_than_fits_is_not_issued),
         T(the_root_follows_every_change),
+        T(a_widened_book_takes_a_large_panel_and_pays_many),
         T(random_transactions_conserve_money_and_follow_the_reference),
     };
 
