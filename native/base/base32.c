@@ -1,7 +1,6 @@
 #include "native/base/base32.h"
 
 #include <stdint.h>
-#include <string.h>
 
 static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
 
@@ -32,11 +31,12 @@ bool base32_decode(const char *text, size_t length, void *bytes, size_t size)
     if (length != BASE32_LENGTH(size))
         return false;
     for (size_t i = 0; i < length; i++) {
-        const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+        const char c = text[i];
+        const bool letter = c >= 'a' && c <= 'z';
 
-        if (!digit)
+        if (!letter && (c < '2' || c > '7'))
             return false;
-        bits = bits << 5 | (uint32_t)(digit - digits);
+        bits = bits << 5 | (uint32_t)(letter ? c - 'a' : c - '2' + 26);
         held += 5;
         if (held >= 8) {
             held -= 8;

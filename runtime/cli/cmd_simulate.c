@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "runtime/cli/commands.h"
-#include "runtime/ledger/ledger.h"
 #include "runtime/simulation/simulation.h"
 
 static const struct option options[] = {
@@ -19,6 +18,7 @@ static const struct option options[] = {
     { "lying-syncers", "M", "syncers that lie, fewer than a third (default: the seed says)" },
     { "faults", "LIST", "what may go wrong, names with commas between; `all`, `none`, `names` (default: the seed says)" },
     { "keep", "A-B", "of the faults that happen by chance only numbers A to B - 1, as a failure names them" },
+    { "bytes", NULL, "count the bytes of messages, too" },
     { "trace", "LEVEL", "print what happens: 1 faults, statements and decisions, 2 every action" },
     { NULL, NULL, NULL },
 };
@@ -28,7 +28,7 @@ struct wanted {
     int64_t seeds, seed, trainers, syncers, rounds, lying_trainers, lying_syncers;
     uint64_t faults, keep_first, keep_end;
     int64_t trace;
-    bool faults_given;
+    bool faults_given, weigh;
 };
 
 static bool read_faults(const char *text, struct wanted *w, struct error *err)
@@ -75,17 +75,16 @@ static bool read_wanted(const struct invocation *in, struct wanted *w, struct er
                           .syncers = -1,
                           .rounds = -1,
                           .lying_trainers = -1,
-                          .lying_syncers = -1 };
+                          .lying_syncers = -1,
+                          .weigh = option_flag(in, "bytes") };
     return option_integer(in, "seeds", 1, INT64_C(1) << 40, &w->seeds, err) &&
            option_integer(in, "trace", 0, 2, &w->trace, err) && option_integer(in, "seed", 0, INT64_MAX, &w->seed, err) &&
-           option_integer(in, "trainers", 2, LEDGER_PAYEES - 8, &w->trainers, err) &&
-           option_integer(in, "syncers", 1, LEDGER_PANEL, &w->syncers, err) &&
+           option_integer(in, "trainers", 2, SIMULATION_TRAINERS, &w->trainers, err) &&
+           option_integer(in, "syncers", 1, SIMULATION_SYNCERS, &w->syncers, err) &&
            option_integer(in, "rounds", 1, 1000000, &w->rounds, err) &&
-           option_integer(in, "lying-trainers", 0, LEDGER_PAYEES, &w->lying_trainers, err) &&
-           option_integer(in, "lying-syncers", 0, LEDGER_PANEL, &w->lying_syncers, err) &&
-           read_keep(option_text(in, "keep", NULL), w, err) && (!faults || read_faults(faults, w, err)) &&
-           (w->trainers + w->syncers <= LEDGER_PAYEES ||
-            error_set(err, ERROR_RANGE, NULL, "a release pays at most %d accounts: fewer trainers or syncers", LEDGER_PAYEES));
+           option_integer(in, "lying-trainers", 0, SIMULATION_TRAINERS, &w->lying_trainers, err) &&
+           option_integer(in, "lying-syncers", 0, SIMULATION_SYNCERS, &w->lying_syncers, err) &&
+           read_keep(option_text(in, "keep", NULL), w, err) && (!faults || read_faults(faults, w, err));
 }
 
 static int at_most(int value, int most)
@@ -117,6 +116,7 @@ static struct simulation simulation_of(const struct wanted *w, uint64_t seed)
         set.faults = w->faults;
     set.keep_first = w->keep_first;
     set.keep_end = w->keep_end;
+    set.weigh = w->weigh;
     set.trace = (int)w->trace;
     return set;
 }
@@ -131,11 +131,11 @@ static double seconds_of(clockid_t clock)
 
 struct sums {
     int64_t seeds, overcome, rounds, train, skip;
-    uint64_t events, messages, most_messages, faults[FAULT_KINDS];
-    double most_per_round;
+    uint64_t events, messages, most_messages, bytes, faults[FAULT_KINDS];
+    double most_per_round, most_bytes_per_round, node_rounds;
 };
 
-static void add(struct sums *sums, const struct simulation_result *result)
+static void add(struct sums *sums, const struct simulation *set, const struct simulation_result *result)
 {
     sums->seeds++;
     sums->overcome += result->overcome;
@@ -144,12 +144,21 @@ static void add(struct sums *sums, const struct simulation_result *result)
     sums->skip += result->skip;
     sums->events += result->events;
     sums->messages += result->messages;
+    sums->bytes += result->bytes;
+    sums->node_rounds += (double)(set->trainers + set->syncers) * result->rounds;
     if (result->most_messages > sums->most_messages)
         sums->most_messages = result->most_messages;
     if (result->rounds && (double)result->most_messages / result->rounds > sums->most_per_round)
         sums->most_per_round = (double)result->most_messages / result->rounds;
+    if (result->rounds && (double)result->most_bytes / result->rounds > sums->most_bytes_per_round)
+        sums->most_bytes_per_round = (double)result->most_bytes / result->rounds;
     for (int f = 0; f < FAULT_KINDS; f++)
         sums->faults[f] += result->faults[f];
+}
+
+static double share(double sum, double of)
+{
+    return of > 0 ? sum / of : 0;
 }
 
 static json_t *faults_of(const struct sums *sums)
@@ -167,19 +176,26 @@ static void print_sums(const struct invocation *in, const struct sums *sums, jso
 
     getrusage(RUSAGE_SELF, &usage);
     if (in->json) {
-        command_print_json(json_pack("{s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:I, s:I, s:I, s:f, s:o, s:i, s:o, s:f, s:f, s:f, s:I}",
-                                     "seeds", sums->seeds, "overcome", sums->overcome, "rounds", sums->rounds, "records", "train",
-                                     sums->train, "skip", sums->skip, "other", sums->rounds - sums->train - sums->skip, "events",
-                                     sums->events, "messages", sums->messages, "most_messages_of_a_node", sums->most_messages,
-                                     "most_messages_of_a_node_per_round", sums->most_per_round, "faults", faults_of(sums),
-                                     "violations", violation ? 1 : 0, "violation", violation ? violation : json_null(), "seconds",
-                                     took, "processor_seconds", worked, "rounds_per_minute", 60 * (double)sums->rounds / worked,
-                                     "resident_bytes", (json_int_t)usage.ru_maxrss * 1024));
+        command_print_json(json_pack(
+            "{s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:o, s:i, s:o, s:f, s:f, s:f, s:I}",
+            "seeds", sums->seeds, "overcome", sums->overcome, "rounds", sums->rounds, "records", "train", sums->train, "skip",
+            sums->skip, "other", sums->rounds - sums->train - sums->skip, "events", sums->events, "messages", sums->messages,
+            "most_messages_of_a_node", sums->most_messages, "most_messages_of_a_node_per_round", sums->most_per_round,
+            "messages_per_node_per_round", share((double)sums->messages, sums->node_rounds), "bytes", sums->bytes,
+            "most_bytes_of_a_node_per_round", sums->most_bytes_per_round, "bytes_per_node_per_round",
+            share((double)sums->bytes, sums->node_rounds), "faults", faults_of(sums), "violations", violation ? 1 : 0,
+            "violation", violation ? violation : json_null(), "seconds", took, "processor_seconds", worked, "rounds_per_minute",
+            60 * (double)sums->rounds / worked, "resident_bytes", (json_int_t)usage.ru_maxrss * 1024));
         return;
     }
     printf("%lld seeds, %lld rounds (%lld trained, %lld skipped), %llu events, %llu messages\n", (long long)sums->seeds,
            (long long)sums->rounds, (long long)sums->train, (long long)sums->skip, (unsigned long long)sums->events,
            (unsigned long long)sums->messages);
+    printf("messages of a node in a round: %.0f, %.0f of the busiest\n", share((double)sums->messages, sums->node_rounds),
+           sums->most_per_round);
+    if (sums->bytes)
+        printf("bytes of a node in a round: %.0f, %.0f of the busiest\n", share((double)sums->bytes, sums->node_rounds),
+               sums->most_bytes_per_round);
     for (int f = 0; f < FAULT_KINDS; f++)
         if (sums->faults[f])
             printf("%12llu %s\n", (unsigned long long)sums->faults[f], fault_name(f));
@@ -237,7 +253,7 @@ static int simulate_main(struct invocation *in)
         struct simulation_result result;
 
         simulation_run(&set, &result);
-        add(&sums, &result);
+        add(&sums, &set, &result);
         if (result.broken)
             violation = tell_violation(in, set, &result);
     }

@@ -5,7 +5,13 @@
 
 #include "native/base/json.h"
 
-static bool write_value(const json_t *value, size_t depth, struct buffer *out, struct error *err);
+/* Text on its way, and how long it may become. */
+struct writing {
+    struct buffer text;
+    size_t most;
+};
+
+static bool write_value(const json_t *value, size_t depth, struct writing *w, struct error *err);
 
 /* RFC 8785, section 3.2.2.2: quote, backslash and controls are escaped, nothing else. */
 static void write_text(const char *text, size_t size, struct buffer *out)
@@ -47,7 +53,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Names are ASCII, so bytewise order is the RFC's order of UTF-16 units. */
-static bool write_members(const struct named *members, size_t count, size_t depth, struct buffer *out, struct error *err)
+static bool write_members(const struct named *members, size_t count, size_t depth, struct writing *w, struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
         const char *name = members[i].name;
@@ -56,16 +62,16 @@ static bool write_members(const struct named *members, size_t count, size_t dept
             if ((unsigned char)*c >= 128)
                 return error_set(err, ERROR_TYPE, NULL, "the name \"%s\" is not ASCII", name);
         if (i)
-            buffer_add_u8(out, ',');
-        write_text(name, strlen(name), out);
-        buffer_add_u8(out, ':');
-        if (!write_value(members[i].value, depth + 1, out, err))
+            buffer_add_u8(&w->text, ',');
+        write_text(name, strlen(name), &w->text);
+        buffer_add_u8(&w->text, ':');
+        if (!write_value(members[i].value, depth + 1, w, err))
             return error_at(err, "%s", name);
     }
     return true;
 }
 
-static bool write_object(const json_t *object, size_t depth, struct buffer *out, struct error *err)
+static bool write_object(const json_t *object, size_t depth, struct writing *w, struct error *err)
 {
     struct named few[32], *members = few;
     size_t count = 0;
@@ -78,26 +84,26 @@ static bool write_object(const json_t *object, size_t depth, struct buffer *out,
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu names", json_object_size(object));
     json_object_foreach((json_t *)object, name, value) members[count++] = (struct named){ name, value };
     qsort(members, count, sizeof *members, by_name);
-    buffer_add_u8(out, '{');
+    buffer_add_u8(&w->text, '{');
 
-    bool ok = write_members(members, count, depth, out, err);
+    bool ok = write_members(members, count, depth, w, err);
 
-    buffer_add_u8(out, '}');
+    buffer_add_u8(&w->text, '}');
     if (members != few)
         free(members);
     return ok;
 }
 
-static bool write_list(const json_t *list, size_t depth, struct buffer *out, struct error *err)
+static bool write_list(const json_t *list, size_t depth, struct writing *w, struct error *err)
 {
-    buffer_add_u8(out, '[');
+    buffer_add_u8(&w->text, '[');
     for (size_t i = 0; i < json_array_size(list); i++) {
         if (i)
-            buffer_add_u8(out, ',');
-        if (!write_value(json_array_get(list, i), depth + 1, out, err))
+            buffer_add_u8(&w->text, ',');
+        if (!write_value(json_array_get(list, i), depth + 1, w, err))
             return error_at(err, "[%zu]", i);
     }
-    buffer_add_u8(out, ']');
+    buffer_add_u8(&w->text, ']');
     return true;
 }
 
@@ -118,30 +124,30 @@ static bool write_integer(json_int_t n, struct buffer *out, struct error *err)
     return true;
 }
 
-static bool write_value(const json_t *value, size_t depth, struct buffer *out, struct error *err)
+static bool write_value(const json_t *value, size_t depth, struct writing *w, struct error *err)
 {
     if (depth > CANONICAL_DEPTH)
         return error_set(err, ERROR_LIMIT, NULL, "nested deeper than %d", CANONICAL_DEPTH);
-    if (out->size > CANONICAL_SIZE)
-        return error_set(err, ERROR_LIMIT, NULL, "larger than %d bytes", CANONICAL_SIZE);
+    if (w->text.size > w->most)
+        return error_set(err, ERROR_LIMIT, NULL, "larger than %zu bytes", w->most);
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        return write_object(value, depth, out, err);
+        return write_object(value, depth, w, err);
     case JSON_ARRAY:
-        return write_list(value, depth, out, err);
+        return write_list(value, depth, w, err);
     case JSON_STRING:
-        write_text(json_string_value(value), json_string_length(value), out);
+        write_text(json_string_value(value), json_string_length(value), &w->text);
         return true;
     case JSON_INTEGER:
-        return write_integer(json_integer_value(value), out, err);
+        return write_integer(json_integer_value(value), &w->text, err);
     case JSON_TRUE:
-        buffer_add_text(out, "true");
+        buffer_add_text(&w->text, "true");
         return true;
     case JSON_FALSE:
-        buffer_add_text(out, "false");
+        buffer_add_text(&w->text, "false");
         return true;
     case JSON_NULL:
-        buffer_add_text(out, "null");
+        buffer_add_text(&w->text, "null");
         return true;
     case JSON_REAL:
         break;
@@ -149,17 +155,22 @@ static bool write_value(const json_t *value, size_t depth, struct buffer *out, s
     return error_set(err, ERROR_TYPE, "write it as a decimal string", "%g is not an integer", json_real_value(value));
 }
 
+bool canonical_write_most(const json_t *value, size_t most, struct buffer *out, struct error *err)
+{
+    struct writing w = { .most = most };
+    bool ok = write_value(value, 0, &w, err);
+
+    if (ok && w.text.size > most)
+        ok = error_set(err, ERROR_LIMIT, NULL, "larger than %zu bytes", most);
+    if (ok)
+        buffer_add(out, w.text.bytes, w.text.size);
+    buffer_free(&w.text);
+    return ok;
+}
+
 bool canonical_write(const json_t *value, struct buffer *out, struct error *err)
 {
-    struct buffer text = { 0 };
-    bool ok = write_value(value, 0, &text, err);
-
-    if (ok && text.size > CANONICAL_SIZE)
-        ok = error_set(err, ERROR_LIMIT, NULL, "larger than %d bytes", CANONICAL_SIZE);
-    if (ok)
-        buffer_add(out, text.bytes, text.size);
-    buffer_free(&text);
-    return ok;
+    return canonical_write_most(value, CANONICAL_SIZE, out, err);
 }
 
 json_t *canonical_read(const void *bytes, size_t size, struct error *err)

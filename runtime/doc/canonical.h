@@ -17,6 +17,9 @@ enum { CANONICAL_DEPTH = 32, CANONICAL_SIZE = 1 << 20 };
 /* Appends the text. Errors: type (a real number, a name that is not ASCII; with the path), range, limit. */
 bool canonical_write(const json_t *value, struct buffer *out, struct error *err);
 
+/* The same for a text of at most `most` bytes in place of CANONICAL_SIZE: a record of many machines (runtime/round/rules.h). */
+bool canonical_write_most(const json_t *value, size_t most, struct buffer *out, struct error *err);
+
 /* Parses bytes that must be canonical already, byte for byte. The caller owns the result; NULL with `err`. */
 json_t *canonical_read(const void *bytes, size_t size, struct error *err);
 

@@ -78,7 +78,7 @@ bool final_check(const struct rules *rules, const json_t *previous, const json_t
     if (!value_is(record, "run", rules->run) || value_integer(record, "round") != round)
         return error_set(err, ERROR_REFUSED, NULL, "record: not round %lld of this run", (long long)round);
     if (previous)
-        value_cid(previous, before);
+        signing_name(signing, previous, VALUE_MOST, before);
     if (!value_is(record, "previous", before))
         return error_set(err, ERROR_MISMATCH, NULL, "record %lld: it does not name the record before it", (long long)round);
     if (previous) {
@@ -94,7 +94,7 @@ bool final_check(const struct rules *rules, const json_t *previous, const json_t
     bool ok = json_equal(committee, json_object_get(record, "committee"));
     if (!ok)
         error_set(err, ERROR_MISMATCH, NULL, "record %lld: its committee is not the one the seed draws", (long long)round);
-    if (ok && (!value_cid(record, cid) || !value_is(certificate, "record", cid)))
+    if (ok && (!signing_name(signing, record, VALUE_MOST, cid) || !value_is(certificate, "record", cid)))
         ok = error_set(err, ERROR_MISMATCH, NULL, "record %lld: its certificate is for another record", (long long)round);
     ok = ok && certificate_check(rules, certificate, "commit", round, committee, signing, err);
     json_decref(committee);

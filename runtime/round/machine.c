@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/round/value.h"
+
 void actions_add(struct actions *actions, enum action_kind kind, json_t *body)
 {
     if (actions->count == actions->capacity) {
@@ -61,4 +63,9 @@ const char *action_name(enum action_kind kind)
         [ACTION_DEPOSIT] = "deposit", [ACTION_DONE] = "done",
     };
     return names[kind];
+}
+
+bool signing_name(const struct signing *signing, const json_t *record, size_t most, char cid[CID_TEXT])
+{
+    return signing->name ? signing->name(signing->context, record, cid) : value_cid_most(record, most, cid);
 }

@@ -136,11 +136,16 @@ const char *action_name(enum action_kind kind); /* "persist"  */
 /* Keys, as functions, so that a machine never sees a private key and a simulator may use a cheap scheme. Both are pure.
  *   sign   envelope (new reference) of `payload` as document `type`, by this node's key; `signer` and `version` are already in it
  *   open   verifies the envelope; its payload (new reference), type (at most 31 characters) and the payload's CID. NULL with `err`:
- *          syntax, signature */
+ *          syntax, signature
+ *   name   the CID of a record, as signing_name gives it, for a driver that remembers records it was asked about; NULL: found each time */
 struct signing {
     void *context;
     json_t *(*sign)(void *context, const char *type, json_t *payload, struct error *err);
     json_t *(*open)(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err);
+    bool (*name)(void *context, const json_t *record, char cid[CID_TEXT]);
 };
+
+/* CID of a record's canonical bytes; false and "" where they are more than `most` or there are none. */
+bool signing_name(const struct signing *signing, const json_t *record, size_t most, char cid[CID_TEXT]);
 
 #endif

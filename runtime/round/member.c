@@ -172,7 +172,7 @@ static void open_round(struct member *m, int64_t round)
     replace(&m->verdicts, json_object());
     replace(&m->namers, json_object());
     replace(&m->judged, json_object());
-    m->plan[0] = 0;
+    m->plan[0] = m->made[0] = 0;
     memset(&m->lead_at, 0, sizeof m->lead_at);
     memset(&m->final_at, 0, sizeof m->final_at);
     replace(&m->unasked, NULL);
@@ -234,14 +234,33 @@ static void mark_listed(struct member *m, const json_t *record)
         json_object_set_new(m->listed, value_text(item, "cid"), json_true());
 }
 
-static json_t *everyone(const struct member *m, const json_t *record)
+static size_t place_in_panel(const struct member *m)
+{
+    size_t i;
+    json_t *seat;
+    json_array_foreach(m->rules->panel, i, seat)
+    {
+        if (value_is(seat, "did", m->did))
+            break;
+    }
+    return i;
+}
+
+/* Whom this member tells what was decided: everyone, but of a panel of more than MEMBER_TELLERS each tells its share, so that nobody is told
+ * by more than so many. Who hears nothing asks. */
+static json_t *readers(const struct member *m, const json_t *record)
 {
     json_t *to = json_array(), *item;
+    const size_t panel = json_array_size(m->rules->panel), own = place_in_panel(m);
     size_t i;
-    json_array_foreach(m->rules->panel, i, item) json_array_append(to, json_object_get(item, "did"));
+    json_array_foreach(m->rules->panel, i, item)
+    {
+        if ((i + panel - own) % panel < MEMBER_TELLERS)
+            json_array_append(to, json_object_get(item, "did"));
+    }
     json_array_foreach(json_object_get(record, "members"), i, item)
     {
-        if (value_is(item, "role", "trainer"))
+        if (value_is(item, "role", "trainer") && (i + panel - own) % panel < MEMBER_TELLERS)
             json_array_append(to, json_object_get(item, "did"));
     }
     return to;
@@ -250,7 +269,7 @@ static json_t *everyone(const struct member *m, const json_t *record)
 bool member_finalise(struct member *m, json_t *record, json_t *certificate)
 {
     char cid[CID_TEXT], key[32];
-    value_cid(record, cid);
+    signing_name(&m->signing, record, VALUE_MOST, cid);
     bool verified = m->verified == (size_t)m->round && value_is(m->verdicts, cid, "valid");
     json_t *final = json_pack("{sOsOsb}", "record", record, "certificate", certificate, "verified", verified);
     json_array_append(m->finals, final);
@@ -265,7 +284,7 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
     forget_requests(m, over);
     mark_listed(m, record);
     prove(m);
-    member_send(m, everyone(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
+    member_send(m, readers(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
     json_decref(final);
     open_round(m, m->round + 1);
     if (m->abstain >= m->round)
@@ -487,6 +506,7 @@ void member_free(struct member *m)
                               m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled, m->unproven };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
+    record_memory_clear(&m->memory);
     free(m);
 }
 

@@ -26,8 +26,8 @@ enum {
     MEMBER_SIGNED = 160,
     MEMBER_DOCUMENTS = 8192,
     MEMBER_RECORDS = 1024,
-    MEMBER_RECORD_BYTES = 1 << 20,
     MEMBER_VIEWS = 64,
+    MEMBER_TELLERS = 8,
     MEMBER_STRANGERS = 256
 };
 
@@ -96,8 +96,10 @@ struct member {
     json_t *seen;                 /* did -> highest view */
     json_t *records, *verdicts;   /* cid -> record; cid -> "valid" or "wrong" */
     json_t *judged;               /* cid -> `answers`, as verify_at */
-    json_t *namers;               /* cid of a record that was sent -> who named it; "": a certificate */
-    json_t *prepares, *commits;   /* "view/record" and record -> certificate */
+    struct record_memory memory;
+    char made[CID_TEXT];        /* the record that this member last made of what it holds: it needs no judgement */
+    json_t *namers;             /* cid of a record that was sent -> who named it; "": a certificate */
+    json_t *prepares, *commits; /* "view/record" and record -> certificate */
 
     /* the open view; `own` and `lock` are durable */
     int64_t view;
@@ -169,10 +171,10 @@ bool member_rule_release(struct member *m);
 
 /* Sends everything this member has said in its view, with what the others need to judge it. */
 void member_repeat(struct member *m);
-/* record_of on the documents and results held; asks for what is missing. */
+/* record_of on the documents and results held, among them `received`; asks for what is missing. */
 enum record_outcome member_make_record(struct member *m, const json_t *previous, const json_t *block, const json_t *received,
                                        bool forced, json_t **record);
-/* Payloads of the received documents a record lists; NULL while some are missing (then fetched). New reference. */
+/* The received documents a record lists, as they are kept; NULL while some are missing (then fetched). New reference. */
 json_t *member_received_of(struct member *m, const json_t *record);
 
 #endif

@@ -377,8 +377,8 @@ static void make_room(struct member *m, const char *did)
 static void take_record(struct member *m, json_t *record)
 {
     char cid[CID_TEXT], namer[MEMBER_DID];
-    if (value_integer(record, "round") != m->round || !value_is(record, "run", m->rules->run) || !value_cid(record, cid) ||
-        json_object_get(m->records, cid) || json_dumpb(record, NULL, 0, JSON_COMPACT) > MEMBER_RECORD_BYTES)
+    if (value_integer(record, "round") != m->round || !value_is(record, "run", m->rules->run) ||
+        !signing_name(&m->signing, record, m->rules->record_most, cid) || json_object_get(m->records, cid))
         return;
     snprintf(namer, sizeof namer, "%s", namer_of(m, cid, ""));
     if (!*namer && !is_certified(m, cid))

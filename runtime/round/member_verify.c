@@ -46,7 +46,7 @@ bool member_rule_release(struct member *m)
     {
         char cid[CID_TEXT], key[32];
         int64_t round = value_integer(payout, "round");
-        value_cid(member_record_of(m, round), cid);
+        signing_name(&m->signing, member_record_of(m, round), VALUE_MOST, cid);
         snprintf(key, sizeof key, "released/%lld", (long long)round);
         member_act(m, ACTION_PERSIST, json_pack("{sssO}", "key", key, "value", payout));
         member_act(m, ACTION_RELEASE, json_pack("{sIsssO}", "round", (json_int_t)round, "record", cid, "payout", payout));
@@ -54,7 +54,7 @@ bool member_rule_release(struct member *m)
     json_array_foreach(json_object_get(record, "returned"), i, payout)
     {
         char cid[CID_TEXT];
-        value_cid(record, cid);
+        signing_name(&m->signing, record, VALUE_MOST, cid);
         member_act(m, ACTION_RELEASE,
                    json_pack("{sIsssOs{sOsO}}", "round", (json_int_t)deposit_number(value_integer(record, "round"), i), "record",
                              cid, "payout", payout, "deposit", "did", json_object_get(payout, "did"), "account",

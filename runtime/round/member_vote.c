@@ -8,15 +8,28 @@
 enum record_outcome member_make_record(struct member *m, const json_t *previous, const json_t *block, const json_t *received,
                                        bool forced, json_t **record)
 {
+    json_t *payloads = json_array(), *names = json_array(), *document, *out;
+    char before[CID_TEXT];
+    size_t i;
+    json_array_foreach((json_t *)received, i, document)
+    {
+        json_array_append(payloads, json_object_get(document, "payload"));
+        json_array_append(names, json_object_get(document, "cid"));
+    }
+    bool named = previous && signing_name(&m->signing, previous, VALUE_MOST, before);
     struct record_input input = { .rules = m->rules,
                                   .previous = previous,
                                   .block = block,
-                                  .received = received,
+                                  .received = payloads,
+                                  .before = named ? before : NULL,
+                                  .names = names,
+                                  .memory = &m->memory,
                                   .forced = forced,
                                   .documents = m->documents,
                                   .results = m->results };
-    json_t *out;
     enum record_outcome outcome = record_of(&input, &out, NULL);
+    json_decref(payloads);
+    json_decref(names);
     *record = NULL;
     if (outcome == RECORD_MADE) {
         *record = out;
@@ -46,14 +59,14 @@ json_t *member_received_of(struct member *m, const json_t *record)
     list = json_array();
     json_array_foreach(names, i, name)
     {
-        const json_t *document = json_object_get(m->documents, json_string_value(name));
+        json_t *document = json_object_get(m->documents, json_string_value(name));
         if (value_is(document, "type", "received"))
-            json_array_append(list, json_object_get(document, "payload"));
+            json_array_append(list, document);
     }
     return list;
 }
 
-/* Payloads of the received(view) held, one a member of the committee. New reference. */
+/* The received(view) held, one a member of the committee. New reference. */
 static json_t *received_in(const struct member *m, int64_t view)
 {
     json_t *list = json_array(), *did;
@@ -62,7 +75,7 @@ static json_t *received_in(const struct member *m, int64_t view)
     {
         const json_t *document = member_statement(m, "received", view, "", json_string_value(did));
         if (document)
-            json_array_append(list, json_object_get(document, "payload"));
+            json_array_append(list, (json_t *)document);
     }
     return list;
 }
@@ -166,7 +179,7 @@ static const json_t *highest_lock(const struct member *m, const json_t *received
     json_t *one;
     json_array_foreach((json_t *)received, i, one)
     {
-        const json_t *lock = json_object_get(one, "lock");
+        const json_t *lock = json_object_get(json_object_get(one, "payload"), "lock");
         if (lock_view(lock) > lock_view(best) && lock_view(lock) < m->view && lock_valid(m, lock))
             best = lock;
     }
@@ -221,6 +234,8 @@ bool member_rule_lead(struct member *m)
             m->lead_at.received = json_array_size(received);
             m->lead_at.view = m->view;
             m->lead_at.leads = leads;
+            if (record)
+                signing_name(&m->signing, record, m->rules->record_most, m->made);
         }
         if (record && value_integer(record, "next_height") <= value_integer(m->head, "height"))
             json_decref(record), record = NULL;
@@ -244,6 +259,10 @@ static const char *judge(struct member *m, const char *cid, const json_t *record
         return known;
     if ((uint64_t)value_integer(m->judged, cid) == m->answers)
         return "";
+    if (!strcmp(m->made, cid)) {
+        json_object_set_new(m->verdicts, cid, json_string("valid"));
+        return value_text(m->verdicts, cid);
+    }
     json_t *received = member_received_of(m, record), *made;
     if (!received)
         return "";
@@ -267,7 +286,7 @@ static bool is_fresh(struct member *m, const json_t *record)
     bool fresh = received && value_integer(record, "next_height") > value_integer(m->head, "height") &&
                  (!value_is(record, "reason", "forced") || m->view >= m->quorum.n);
     size_t i;
-    json_array_foreach(received, i, one) fresh = fresh && value_integer(one, "view") == m->view;
+    json_array_foreach(received, i, one) fresh = fresh && value_integer(json_object_get(one, "payload"), "view") == m->view;
     json_decref(received);
     return fresh;
 }

@@ -51,7 +51,7 @@ bool received_check(const json_t *payload, struct error *err)
     return true;
 }
 
-/* All entries of all documents, sorted by cid and then code, so that equal ones stand together. */
+/* What one member says of one item. */
 struct entry {
     const char *cid, *code;
     int64_t ms;
@@ -66,22 +66,37 @@ static int compare_entries(const void *a, const void *b)
     return by ? by : x->ms < y->ms ? -1 : x->ms > y->ms;
 }
 
-static size_t gather(const json_t *received, struct entry **out)
+/* What a member lists, ascending by cid, and how far it was read. */
+struct list {
+    const json_t *items;
+    size_t at;
+    struct entry next; /* cid NULL: nothing is left */
+};
+
+static void advance(struct list *list)
 {
-    size_t capacity = 1, count = 0, i, k;
-    json_t *document, *item;
-    json_array_foreach((json_t *)received, i, document) capacity += json_array_size(json_object_get(document, "items"));
-    struct entry *entries = calloc(capacity, sizeof *entries);
-    if (!entries)
-        abort();
-    json_array_foreach((json_t *)received, i, document)
-    {
-        json_array_foreach(json_object_get(document, "items"), k, item) entries[count++] =
+    const json_t *item = json_array_get(list->items, list->at++);
+    list->next = (struct entry){ 0 };
+    if (item)
+        list->next =
             (struct entry){ .cid = value_text(item, "cid"), .code = value_text(item, "code"), .ms = value_integer(item, "ms") };
-    }
-    qsort(entries, count, sizeof *entries, compare_entries);
-    *out = entries;
-    return count;
+}
+
+/* The entries of all lists for the smallest cid that is left; none when all are read. */
+static size_t next_group(struct list *lists, size_t count, struct entry *group)
+{
+    const char *least = NULL;
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        if (lists[i].next.cid && (!least || strcmp(lists[i].next.cid, least) < 0))
+            least = lists[i].next.cid;
+    for (size_t i = 0; least && i < count; i++)
+        if (lists[i].next.cid && !strcmp(lists[i].next.cid, least)) {
+            group[size++] = lists[i].next;
+            advance(&lists[i]);
+        }
+    qsort(group, size, sizeof *group, compare_entries);
+    return size;
 }
 
 /* Decides one item from its entries, which are grouped by code and ascending in ms inside a group. */
@@ -132,19 +147,30 @@ static json_t *count_checked(const json_t *received)
     return counts;
 }
 
+static json_t *tally_items(const json_t *received, size_t t)
+{
+    size_t members = json_array_size(received), size;
+    struct list *lists = calloc(members + 1, sizeof *lists);
+    struct entry *group = calloc(members + 1, sizeof *group);
+    json_t *items = json_array();
+    if (!lists || !group)
+        abort();
+    for (size_t i = 0; i < members; i++) {
+        lists[i].items = json_object_get(json_array_get(received, i), "items");
+        advance(&lists[i]);
+    }
+    while ((size = next_group(lists, members, group)))
+        decide(items, group, size, t);
+    free(group);
+    free(lists);
+    return items;
+}
+
 struct received_tally received_tally(const json_t *received, int64_t t)
 {
-    struct received_tally tally = { .items = json_array(), .checked = count_checked(received) };
-    struct entry *entries;
-    size_t count = gather(received, &entries), members = json_array_size(received);
+    size_t members = json_array_size(received);
     assert(t > 0);
-    for (size_t i = 0, size; i < count; i += size) {
-        size = 1;
-        while (i + size < count && !strcmp(entries[i].cid, entries[i + size].cid))
-            size++;
-        decide(tally.items, entries + i, size, (size_t)t);
-    }
-    free(entries);
+    struct received_tally tally = { .items = tally_items(received, (size_t)t), .checked = count_checked(received) };
     int64_t *heights = calloc(members * 2 + 2, sizeof *heights), *times = heights + members + 1;
     if (!heights)
         abort();

@@ -25,6 +25,7 @@ struct making {
     struct quorum quorum;
     struct hash seed;
     json_t *committee, *record, *needs;
+    const struct record_memory *known; /* holds these received documents */
     struct received_tally tally;
     json_t *convicted, *barred, *disputes, *openings;
     json_t *upheld, *rejected; /* of this record's verdicts */
@@ -61,7 +62,8 @@ static bool check_received(struct making *m, struct error *err)
         if (!ok)
             break;
         if (json_object_get(seen, did) || !value_lists(m->committee, did) || value_integer(one, "view") != view ||
-            value_integer(one, "round") != m->round || !value_is(one, "run", m->rules->run) || !received_check(one, NULL))
+            value_integer(one, "round") != m->round || !value_is(one, "run", m->rules->run) ||
+            (!m->known && !received_check(one, NULL)))
             ok = error_set(err, ERROR_REFUSED, NULL, "record: a received document of %s does not belong", did);
         json_object_set_new(seen, did, json_true());
     }
@@ -98,14 +100,14 @@ static const json_t *payload_of(const struct making *m, const json_t *item, cons
 
 static void list_received(struct making *m)
 {
-    json_t *list = json_array();
+    json_t *list = m->in->names ? json_copy((json_t *)m->in->names) : json_array();
     size_t i;
     json_t *one;
     json_array_foreach((json_t *)m->in->received, i, one)
     {
         char cid[CID_TEXT];
-        value_cid(one, cid);
-        json_array_append_new(list, json_string(cid));
+        if (!m->in->names && value_cid(one, cid))
+            json_array_append_new(list, json_string(cid));
     }
     value_sort(list, NULL);
     json_object_set_new(m->record, "received", list);
@@ -464,7 +466,7 @@ static void start_record(struct making *m)
 {
     const struct rules *rules = m->rules;
     const json_t *previous = m->in->previous;
-    char cid[CID_TEXT], hex[HASH_TEXT];
+    char found[CID_TEXT], hex[HASH_TEXT];
     int64_t *funded = calloc(json_array_size(m->in->received) + 1, sizeof *funded);
     size_t i;
     json_t *one;
@@ -481,7 +483,8 @@ static void start_record(struct making *m)
                           (json_int_t)(height_of(m) + lead_of(m)), "start", state, "aggregate", "outer", outer, "state", state,
                           "telemetry", previous ? json_object_get(previous, "telemetry") : json_null());
     json_decref(state);
-    json_object_set_new(m->record, "previous", previous && value_cid(previous, cid) ? json_string(cid) : json_null());
+    const char *before = m->in->before ? m->in->before : previous && value_cid(previous, found) ? found : NULL;
+    json_object_set_new(m->record, "previous", before ? json_string(before) : json_null());
     json_object_set_new(m->record, "seed", previous ? json_string(hash_hex(m->seed, hex)) : json_null());
     json_object_set(m->record, "block", previous ? (json_t *)m->in->block : json_null());
 }
@@ -496,14 +499,18 @@ static bool begin(struct making *m, struct error *err)
         return false;
     m->committee = committee_draw(m->rules, previous, m->round, previous ? &m->seed : NULL);
     m->quorum = committee_quorum(m->rules, m->committee);
+    m->known = record_memory_find(m->in->memory, m->in->names, m->in->before, m->seed);
     if (!check_received(m, err))
         return false;
-    m->tally = received_tally(m->in->received, m->quorum.t);
     m->convicted = copy_list(previous, "convicted");
     m->barred = copy_list(previous, "barred");
     m->entries = copy_list(previous, "unsettled");
     m->correct = value_integer(previous, "correct");
+    if (record_memory_give(m->known, &m->tally, &m->parts))
+        return true;
+    m->tally = received_tally(m->in->received, m->quorum.t);
     m->parts = amendment_trains(m->rules, previous, m->round) ? assignment_draw(m->rules, previous, m->seed) : json_array();
+    record_memory_keep(m->in->memory, m->in->names, m->in->before, m->seed, &m->tally, m->parts);
     return true;
 }
 

@@ -34,16 +34,20 @@
 
 #include "native/base/error.h"
 #include "runtime/round/committee.h"
+#include "runtime/round/record_memory.h"
 #include "runtime/round/rules.h"
 
 struct record_input {
     const struct rules *rules;
-    const json_t *previous;  /* record r-1; NULL for round 0 */
-    const json_t *block;     /* { height, hash, entropy }; NULL for round 0 */
-    const json_t *received;  /* payloads of at least q members, one view */
-    bool forced;             /* a skip whatever was received */
-    const json_t *documents; /* cid -> { type, payload } */
-    const json_t *results;   /* request hash -> { code, result } */
+    const json_t *previous; /* record r-1; NULL for round 0 */
+    const json_t *block;    /* { height, hash, entropy }; NULL for round 0 */
+    const json_t *received; /* payloads of at least q members, one view */
+    const char *before;     /* CID of `previous`, and of each of `received` in its order; NULL: found here */
+    const json_t *names;
+    bool forced;                  /* a skip whatever was received */
+    struct record_memory *memory; /* used and filled where `names` are given; NULL: none */
+    const json_t *documents;      /* cid -> { type, payload } */
+    const json_t *results;        /* request hash -> { code, result } */
 };
 
 enum record_outcome {

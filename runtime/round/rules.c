@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/round/value.h"
+
 /* The value at a path such as "quorum.grace.factor"; NULL. */
 static json_t *at(json_t *spec, const char *path)
 {
@@ -106,6 +108,13 @@ static json_t *panel(struct reading *in)
     return list;
 }
 
+static size_t record_most(const struct rules *rules)
+{
+    const int64_t machines = rules->trainers_limit + (int64_t)json_array_size(rules->panel);
+    const int64_t most = RULES_RECORD + 1024 * machines * (rules->challenge_rounds + 2 * (rules->answer_rounds + 1) + 1);
+    return (size_t)(most < VALUE_MOST ? most : VALUE_MOST);
+}
+
 bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error *err)
 {
     struct reading in = { .spec = spec, .err = err, .ok = true };
@@ -145,6 +154,7 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     copy_amount(&in, "payment.per_round", rules->per_round);
     if (in.ok && (size_t)rules->size > json_array_size(rules->panel))
         refuse(&in, ERROR_RANGE, "committee.size", "a committee larger than the panel");
+    rules->record_most = record_most(rules);
     return in.ok;
 }
 

@@ -24,10 +24,10 @@ bool value_is(const json_t *object, const char *name, const char *text)
     return !strcmp(value_text(object, name), text);
 }
 
-bool value_cid(const json_t *payload, char cid[CID_TEXT])
+bool value_cid_most(const json_t *payload, size_t most, char cid[CID_TEXT])
 {
     struct buffer bytes = { 0 };
-    bool ok = canonical_write(payload, &bytes, NULL);
+    bool ok = canonical_write_most(payload, most, &bytes, NULL);
     cid[0] = 0;
     if (ok)
         cid_text(hash_block(bytes.bytes, bytes.size), cid);
@@ -35,10 +35,15 @@ bool value_cid(const json_t *payload, char cid[CID_TEXT])
     return ok;
 }
 
+bool value_cid(const json_t *payload, char cid[CID_TEXT])
+{
+    return value_cid_most(payload, VALUE_MOST, cid);
+}
+
 bool value_hash(const json_t *value, const char *type, char hex[HASH_TEXT])
 {
     struct buffer bytes = { 0 };
-    bool ok = canonical_write(value, &bytes, NULL);
+    bool ok = canonical_write_most(value, VALUE_MOST, &bytes, NULL);
     hex[0] = 0;
     if (ok)
         hash_hex(hash_typed(type, bytes.bytes, bytes.size), hex);

@@ -16,8 +16,13 @@ const char *value_text(const json_t *object, const char *name); /* borrowed; "" 
 int64_t value_integer(const json_t *object, const char *name);  /* 0 when absent or not an integer */
 bool value_is(const json_t *object, const char *name, const char *text);
 
+/* Nothing in this folder has a longer text: records (rules.h) and what is asked of a worker about several of them. What comes from outside was
+ * bounded where it was read. */
+enum { VALUE_MOST = 16 << 20 };
+
 /* Content id of a payload: CID of its canonical bytes. "" and false for a value that has no canonical form. */
 bool value_cid(const json_t *payload, char cid[CID_TEXT]);
+bool value_cid_most(const json_t *payload, size_t most, char cid[CID_TEXT]); /* false, too, where they are more than `most` */
 
 /* BLAKE2b under `type` over the canonical bytes, as hexadecimal text. */
 bool value_hash(const json_t *value, const char *type, char hex[HASH_TEXT]);

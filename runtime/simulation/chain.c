@@ -12,13 +12,14 @@
 
 static const char RUN[] = "bafk2bzasimulationofarun";
 
-enum { PER_ROUND = 1000, STAKE = 101 };
+enum { STAKE = 101 };
 
 /* A transaction on its way: in nobody's block (0), or in the block at `height`; applied to the books when that block is final. */
 struct moving {
     struct transaction t; /* the nonce is the sender's next when it is applied */
     int64_t height;
     bool done;
+    struct transaction_many many; /* its lists are owned */
 };
 
 /* Signatures of one release digest of one round. */
@@ -115,7 +116,7 @@ bool chain_deposit(const struct sim *s, const char *did)
 
 static void fund(struct sim *s, struct chain *c)
 {
-    struct address panel[LEDGER_PANEL];
+    struct address panel[LEDGER_ROOM];
     size_t size = (size_t)s->set->syncers;
     for (size_t i = 0; i < size; i++)
         panel[i] = s->nodes[i].address;
@@ -124,7 +125,7 @@ static void fund(struct sim *s, struct chain *c)
         struct moving *m = add_moving(c, TRANSACTION_CREATE, c->sponsor);
         m->t.create = (struct transaction_create){ .run = c->run,
                                                    .round = (uint64_t)r,
-                                                   .amount = PER_ROUND,
+                                                   .amount = (unsigned __int128)s->pay,
                                                    .panel_count = (uint32_t)size,
                                                    .threshold = (uint32_t)s->set->threshold,
                                                    .expiry = expiry_of(c, r) };
@@ -150,6 +151,8 @@ struct chain *sim_chain_new(struct sim *s)
         abort();
     c->domain = (struct release_domain){ .chain = 31337, .contract = { { 9 } } };
     c->book = escrow_book_new(&c->domain);
+    if (s->count > LEDGER_PAYEES || s->set->syncers > LEDGER_PANEL)
+        escrow_book_widen(c->book);
     c->run = hash_typed("sim/run", "run", 3);
     c->funded = -1;
     key_of("sponsor", &unused, &c->sponsor);
@@ -160,7 +163,7 @@ struct chain *sim_chain_new(struct sim *s)
         memcpy(n->account, "0x", 2);
         hex_encode(n->address.bytes, ADDRESS_SIZE, n->account + 2);
     }
-    escrow_book_endow(c->book, c->sponsor, (unsigned __int128)(s->set->rounds * PER_ROUND), NULL);
+    escrow_book_endow(c->book, c->sponsor, (unsigned __int128)(s->set->rounds * s->pay), NULL);
     fund(s, c);
     return c;
 }
@@ -170,8 +173,12 @@ void sim_chain_free(struct chain *c)
     if (!c)
         return;
     escrow_book_free(c->book);
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count; i++) {
+        free((void *)(uintptr_t)c->moving[i]->many.payees);
+        free((void *)(uintptr_t)c->moving[i]->many.amounts);
+        free((void *)(uintptr_t)c->moving[i]->many.signatures);
         free(c->moving[i]);
+    }
     for (size_t i = 0; i < c->pool_count; i++) {
         json_decref(c->pools[i].payout);
         free(c->pools[i].signers);
@@ -349,6 +356,19 @@ static int by_signer(const void *a, const void *b)
     return address_compare(left->address, right->address);
 }
 
+/* Room for the lists of a release to everybody. */
+static void widen(const struct sim *s, struct moving *m, struct address **payees, unsigned __int128 **amounts,
+                  struct account_signature **signatures)
+{
+    *payees = calloc((size_t)s->count, sizeof **payees);
+    *amounts = calloc((size_t)s->count, sizeof **amounts);
+    *signatures = calloc((size_t)s->count, sizeof **signatures);
+    if (!*payees || !*amounts || !*signatures)
+        abort();
+    m->many = (struct transaction_many){ *payees, *amounts, *signatures };
+    m->t.release.many = &m->many;
+}
+
 static void submit(struct sim *s, struct chain *c, struct release_pool *pool)
 {
     struct moving *m = add_moving(c, TRANSACTION_RELEASE, c->sender);
@@ -358,25 +378,30 @@ static void submit(struct sim *s, struct chain *c, struct release_pool *pool)
     *r = (struct transaction_release){ .id = pool->release.escrow,
                                        .record = pool->release.record,
                                        .deadline = pool->release.deadline };
+    struct address *payees = r->payees;
+    unsigned __int128 *amounts = r->amounts;
+    struct account_signature *signatures = r->signatures;
+    if (json_array_size(json_object_get(pool->payout, "payees")) > LEDGER_PAYEES || s->set->threshold > LEDGER_PANEL)
+        widen(s, m, &payees, &amounts, &signatures);
     json_array_foreach(json_object_get(pool->payout, "payees"), i, payee)
     {
-        address_parse(value_text(payee, "account"), &r->payees[i]);
-        r->amounts[r->payee_count++] = payout_parse(value_text(payee, "amount"));
+        address_parse(value_text(payee, "account"), &payees[i]);
+        amounts[r->payee_count++] = payout_parse(value_text(payee, "amount"));
     }
     qsort(pool->signers, pool->count, sizeof *pool->signers, by_signer);
     for (i = 0; i < (size_t)s->set->threshold; i++)
-        r->signatures[r->signature_count++] = pool->signers[i].signature;
+        signatures[r->signature_count++] = pool->signers[i].signature;
     pool->submitted = true;
 }
 
-static json_t *paying_itself(const struct node *n, const json_t *payout)
+static json_t *paying_itself(const struct sim *s, const struct node *n, const json_t *payout)
 {
     json_t *other = json_deep_copy(payout);
-    unsigned __int128 amount = PER_ROUND;
-    char root[HASH_TEXT + 2] = "0x";
+    unsigned __int128 amount = (unsigned __int128)s->pay;
+    char root[HASH_TEXT + 2] = "0x", text[40];
     hash_hex(release_payout_root(&n->address, &amount, 1), root + 2);
-    json_object_set_new(other, "payees", json_pack("[{ssss}]", "account", n->account, "amount", "1000"));
-    json_object_set_new(other, "total", json_string("1000"));
+    json_object_set_new(other, "payees", json_pack("[{ssss}]", "account", n->account, "amount", payout_text(amount, text)));
+    json_object_set_new(other, "total", json_string(text));
     json_object_set_new(other, "root", json_string(root));
     return other;
 }
@@ -395,7 +420,7 @@ void chain_release(struct sim *s, int i, const json_t *body)
         sim_fail(s, MONEY, "the deposit of a stranger is released: %s", value_text(deposit, "did"));
     if (!json_array_size(json_object_get(payout, "payees")))
         return; /* nobody earned anything: the escrow goes back at expiry */
-    payout = n->lie == LIE_ROOTS ? paying_itself(n, payout) : json_incref(payout);
+    payout = n->lie == LIE_ROOTS ? paying_itself(s, n, payout) : json_incref(payout);
     release.total = payout_parse(value_text(payout, "total"));
     if (!cid_parse(value_text(body, "record"), &release.record, NULL) ||
         !hash_parse(value_text(payout, "root") + 2, &release.payout_root))
@@ -519,7 +544,7 @@ void chain_end(struct sim *s)
     char account[ADDRESS_TEXT];
     chain_sponsor(c, account);
     if (escrow_book_account(c->book, c->sponsor).credit + c->paid !=
-        (unsigned __int128)(s->set->rounds * PER_ROUND) + owed_to(s, account))
+        (unsigned __int128)(s->set->rounds * s->pay) + owed_to(s, account))
         sim_fail(s, MONEY, "what was paid and what went back is not the budget");
     if (!escrow_book_conserves(c->book))
         sim_fail(s, MONEY, "the ledger's money is not conserved");

@@ -162,7 +162,7 @@ static json_t *source_result(void *context, const json_t *request)
 
 static bool recomputes(struct sim *s, const json_t *previous, const json_t *final, struct error *err)
 {
-    struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
+    struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open }; /* nothing is remembered here */
     struct history_source source = { s, source_document, source_block, source_result };
     return history_check_round(&s->rules, previous, final, &signing, &source, err);
 }

@@ -73,7 +73,8 @@ void check_payout(struct sim *s, const json_t *record, const json_t *payout)
         paid += trainer;
         *(trainer ? &trainers : &syncers) += payout_parse(value_text(line, "amount"));
     }
-    if (paid != kept || (paid && trainers != 800) || syncers > 200)
+    const unsigned __int128 pay = (unsigned __int128)s->pay;
+    if (paid != kept || (paid && trainers != pay / 10 * 8) || syncers > pay / 10 * 2)
         sim_fail(s, MONEY, "round %s: %zu paid of %zu accepted, pools of %d and %d", key, paid, kept, (int)trainers,
                  (int)syncers);
 }

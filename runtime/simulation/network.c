@@ -55,11 +55,24 @@ static bool is_cut(const struct sim *s, int from, int to)
     return s->now < s->partition_until && a != b && (b || s->both_ways);
 }
 
+static void weigh(struct sim *s, struct node *n, json_t *message)
+{
+    if (s->weighed != message) {
+        json_decref(s->weighed);
+        s->weighed = json_incref(message);
+        s->weight = json_dumpb(message, NULL, 0, JSON_COMPACT);
+    }
+    n->bytes += s->weight;
+    s->result->bytes += s->weight;
+}
+
 void network_deliver(struct sim *s, int from, int to, json_t *message)
 {
     struct node *n = &s->nodes[from];
     n->messages++;
     s->result->messages++;
+    if (s->set->weigh)
+        weigh(s, n, message);
     if (is_cut(s, from, to) || sim_fault(s, FAULT_LOSS, to) ||
         (sim_may(s, FAULT_HIDE) && decides(message) && sim_fault(s, FAULT_HIDE, to)) ||
         (sim_may(s, FAULT_FAVOUR) && is_for_few(s, message, to) && sim_fault(s, FAULT_FAVOUR, to)))

@@ -86,7 +86,7 @@ static void enrol(struct sim *s, struct node *n)
 
 static bool machine_new(struct sim *s, struct node *n, struct error *err)
 {
-    struct signing signing = { .context = s, .sign = sim_sign, .open = sim_open };
+    struct signing signing = sim_signing(s);
     json_t *finals = disk_finals(n), *durable = json_object_get(n->disk, "round");
     if (n->syncer) {
         struct member_start start = { .rules = &s->rules,
@@ -276,9 +276,16 @@ static void closes(struct node *n, const json_t *body)
 {
     if (!n->syncer || !value_is(body, "phase", "collecting") || value_integer(body, "round") == n->closing_round)
         return;
+    const char *cid;
+    json_t *envelope;
     json_decref(n->closing);
-    n->closing = json_copy(n->heard);
+    n->closing = json_object();
     n->closing_round = value_integer(body, "round");
+    json_object_foreach(n->heard, cid, envelope)
+    {
+        if (value_integer(json_object_get(envelope, "payload"), "round") == n->closing_round)
+            json_object_set(n->closing, cid, envelope);
+    }
 }
 
 static bool perform(struct sim *s, int i, const struct action *action)

@@ -239,13 +239,15 @@ static json_t *make_spec(const struct sim *s)
         json_array_append_new(panel, json_pack("{ssss}", "did", s->nodes[i].did, "account", s->nodes[i].account));
     for (int i = 0; some && i < set->syncers; i++)
         json_object_set_new(json_array_get(panel, (size_t)i), "weight", json_integer(1 + i));
+    char pay[24];
+    snprintf(pay, sizeof pay, "%lld", (long long)s->pay);
     json_t *spec = json_pack(
         "{sis{si}s{sisisisis{sssisi}}s{sisisisisosi}s{sssisiss}sis{sss{ssss}si}s{si}}", "rounds", set->rounds, "dataset",
         "shards", 3 * set->trainers + 1, "quorum", "trainers", set->quorum, "round_ms", ROUND_MS, "close_ms", 400, "drop_after",
         3, "grace", "factor", "3", "min_ms", 300, "max_ms", 4000, "committee", "size", seats, "threshold",
         some ? seats - (seats - 1) / 3 : set->threshold, "view_ms", VIEW_MS, "settle_ms", 150, "panel", panel,
         "release_threshold", set->threshold, "trust", "spot_check", set->spot_check, "challenge_rounds", 3, "answer_rounds", 1,
-        "correction", set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment", "per_round", "1000", "terms",
+        "correction", set->rollback ? "rollback" : "refold", "seed_lead", SEED_LEAD, "payment", "per_round", pay, "terms",
         "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
     json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
     json_object_set_new(spec, "account", json_string(chain_sponsor(s->chain, account)));
@@ -319,6 +321,7 @@ static struct sim *sim_new(const struct simulation *set, struct simulation_resul
         *maps[i] = json_object();
     s->finals = json_array();
     make_nodes(s);
+    s->pay = 1000 * (1 + s->count / 200); /* each gets some of it */
     s->chain = sim_chain_new(s);
     json_t *spec = make_spec(s);
     if (!spec || !rules_read(&s->rules, spec, "bafk2bzasimulationofarun", &err))
@@ -341,6 +344,9 @@ static void sim_free(struct sim *s)
     while (s->heap_size)
         json_decref(sim_pop(s).body);
     free(s->heap);
+    for (size_t i = 0; i < NAMES; i++)
+        json_decref(s->named[i].record);
+    json_decref(s->weighed);
     rules_free(&s->rules);
     sim_chain_free(s->chain);
     json_t *const owned[] = { s->waiting,   s->unlocked, s->old,     s->signed_by, s->items_of,  s->timely,  s->prepared,
@@ -364,8 +370,11 @@ void simulation_run(const struct simulation *set, struct simulation_result *resu
     if (!result->broken && !result->overcome)
         check_end(s);
     result->ended = s->now;
-    for (int i = 0; i < s->count; i++)
+    for (int i = 0; i < s->count; i++) {
         if (s->nodes[i].messages > result->most_messages)
             result->most_messages = s->nodes[i].messages;
+        if (s->nodes[i].bytes > result->most_bytes)
+            result->most_bytes = s->nodes[i].bytes;
+    }
     sim_free(s);
 }

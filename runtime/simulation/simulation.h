@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SIMULATION_TRAINERS = 1000, SIMULATION_SYNCERS = 64 }; /* at most */
+
 enum fault {
     FAULT_LOSS,    /* a message is lost */
     FAULT_DELAY,   /* late by seconds */
@@ -96,6 +98,7 @@ struct simulation {
     bool absent_trainer;           /* the last trainer answers nothing in rounds 2 to 4: it is dropped */
     bool late_trainers;            /* one fewer trainer than the quorum answers in round 2 */
     uint64_t keep_first, keep_end; /* only faults with these numbers happen (lies have none): [first, end) */
+    bool weigh;                    /* count the bytes of messages, too */
     int trace;                     /* 0: nothing; 1: faults, statements and decisions; 2: every action, on standard output */
 };
 
@@ -108,6 +111,7 @@ struct simulation_result {
     bool liar_convicted;
     int64_t last_trainer_at;                  /* round of the last contribution accepted from the last trainer */
     uint64_t events, messages, most_messages; /* most_messages: of one node */
+    uint64_t bytes, most_bytes;               /* of their JSON texts, where they are weighed */
     uint64_t faults[FAULT_KINDS], injected;   /* injected: numbered ones, also those left out by keep_first, keep_end */
     char state[80];                           /* last state root */
 };

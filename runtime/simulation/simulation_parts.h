@@ -19,6 +19,10 @@
 #include "runtime/round/trainer.h"
 #include "runtime/simulation/simulation.h"
 
+/* Where there are more nodes than LARGE, what a record is called is remembered and not found again by each of them: small networks show
+ * whether someone changes a record that it was given. */
+enum { LARGE = 100, NAMES = 64 };
+
 enum { BLOCK_MS = 200, VIEW_MS = 1000, ROUND_MS = 8000, TICK_MS = 250, SEED_LEAD = 15, EXPIRY_ROUNDS = 200, FINALITY = 3 };
 
 enum what { WHAT_EVENT, WHAT_TIMER, WHAT_BLOCK, WHAT_START, WHAT_WIPE, WHAT_TICK };
@@ -56,7 +60,7 @@ struct node {
     int64_t closing_round;
     int64_t jumped;  /* round open when the clock last jumped; -1: never */
     json_t *wanting; /* replays that wait for a carry to be shown */
-    uint64_t messages;
+    uint64_t messages, bytes;
 };
 
 struct chain;
@@ -87,6 +91,14 @@ struct sim {
     json_t *documents; /* cid -> envelope of everything ever signed that a record may name */
     json_t *old;       /* envelopes that a replaying liar keeps */
     int64_t deadline;  /* of the open round; 0: faults have not stopped */
+    int64_t pay;       /* of a round */
+    json_t *weighed;
+    uint64_t weight; /* of the message weighed last */
+    struct {
+        json_t *record; /* held, so that nothing else can lie there */
+        char cid[CID_TEXT];
+    } named[NAMES];
+    size_t named_count;
     json_t *results;   /* request hash -> result of an honest worker */
     json_t *overheard; /* of the newest round: "round/view" -> did -> payload of `received` */
     json_t *schemes;   /* "did/round/view" -> the records that a liar proposes to even and to odd numbers */
@@ -150,6 +162,8 @@ void chain_end(struct sim *s);                            /* expiry, refunds, th
 /* ---- worker.c; values are new references */
 
 json_t *sim_sign(void *context, const char *type, json_t *payload, struct error *err);
+bool sim_name(void *context, const json_t *record, char cid[CID_TEXT]);
+struct signing sim_signing(struct sim *s);
 json_t *sim_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err);
 json_t *sim_compute(const struct sim *s, const json_t *request, bool wrong);
 json_t *sim_training(struct sim *s, int node, const json_t *context);

@@ -171,6 +171,23 @@ static void nesting_beyond_the_limit_is_refused(void **state)
     buffer_free(&text);
 }
 
+static void a_text_is_as_long_as_its_reader_allows(void **state)
+{
+    json_t *value = json_array();
+    struct buffer text = { 0 };
+
+    (void)state;
+    for (int i = 0; i < CANONICAL_SIZE / 8; i++)
+        json_array_append_new(value, json_string("12345")); /* and two quotes and a comma: one byte more than there are */
+    assert_false(canonical_write(value, &text, &err));
+    assert_int_equal(err.code, ERROR_LIMIT);
+    assert_int_equal(text.size, 0);
+    assert_true(canonical_write_most(value, CANONICAL_SIZE + 1, &text, &err));
+    assert_int_equal(text.size, CANONICAL_SIZE + 1);
+    json_decref(value);
+    buffer_free(&text);
+}
+
 static struct key_pair keys;
 
 static void make(struct buffer *out, bool with_account)
@@ -321,6 +338,7 @@ int main(void)
         cmocka_unit_test(values_without_one_safe_text_are_refused),
         cmocka_unit_test(text_that_is_not_canonical_is_refused),
         cmocka_unit_test(nesting_beyond_the_limit_is_refused),
+        cmocka_unit_test(a_text_is_as_long_as_its_reader_allows),
         cmocka_unit_test(envelope_is_read_back_with_both_its_signers),
         cmocka_unit_test(signature_is_over_the_pre_authentication_encoding),
         cmocka_unit_test(every_changed_byte_of_an_envelope_is_noticed),

@@ -138,6 +138,39 @@ static void a_member_that_names_records_without_end_leaves_room_for_those_of_oth
     rules_free(&rules);
 }
 
+/* A record of `bytes`, named by s1. */
+static bool takes_record_of(const struct rules *rules, size_t bytes)
+{
+    struct actions actions = { 0 };
+    struct member *member = make_member(rules);
+    char cid[CID_TEXT], *filler = calloc(bytes + 1, 1);
+    json_t *said = naming("s1", 0, "prepare", 0, cid), *record = json_array_get(json_object_get(said, "records"), 0);
+    assert_non_null(filler);
+    json_object_set_new(record, "filler", json_string(""));
+    memset(filler, 'x', bytes - json_dumpb(record, NULL, 0, JSON_COMPACT));
+    json_object_set_new(record, "filler", json_string(filler));
+    value_cid(record, cid);
+    json_object_set_new(json_object_get(json_array_get(json_object_get(said, "documents"), 0), "payload"), "record",
+                        json_string(cid));
+    step(member, EVENT_MESSAGE, 1, said, &actions);
+    bool taken = json_object_get(member->records, cid);
+    actions_free(&actions);
+    member_free(member);
+    free(filler);
+    return taken;
+}
+
+static void a_record_is_as_long_as_the_machines_of_its_run_may_make_it(void **state)
+{
+    (void)state;
+    struct rules rules;
+    read_rules(&rules, 4);
+    assert_int_equal(rules.record_most, (1 << 20) + 1024 * (4 + 4) * (2 + 2 * 2 + 1)); /* trainers, panel; W, D, its own */
+    assert_true(takes_record_of(&rules, rules.record_most));
+    assert_false(takes_record_of(&rules, rules.record_most + 1));
+    rules_free(&rules);
+}
+
 static struct member *start_member(const struct rules *rules, json_t *durable, json_t *finals, json_t *enrolment)
 {
     struct member_start start = { .rules = rules,
@@ -238,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_write_of_a_step_holds_what_was_said_up_to_it),
+        cmocka_unit_test(a_record_is_as_long_as_the_machines_of_its_run_may_make_it),
         cmocka_unit_test(a_member_that_names_records_without_end_leaves_room_for_those_of_others),
         cmocka_unit_test(a_folder_that_began_empty_signs_after_round_0_only_once_a_record_lists_its_enrolment),
         cmocka_unit_test(who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_through_the_next_round),

@@ -256,6 +256,28 @@ static void seeds_that_broke_an_invariant_once_keep_it(void **state)
         run(simulation_from_seed(seeds[i]));
 }
 
+/* More payees and a larger panel than a real ledger takes, records above 1 MiB, and more members than tell one machine what was decided. */
+static void a_large_network_decides_and_pays_with_messages_that_grow_with_its_nodes(void **state)
+{
+    static const int sizes[][2] = { { 16, 10 }, { 110, 40 }, { 700, 4 } };
+    double share[3];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct simulation set = simulation_calm(1);
+        set.trainers = sizes[i][0];
+        set.syncers = sizes[i][1];
+        set.threshold = set.syncers - (set.syncers - 1) / 3;
+        set.quorum = set.trainers / 2;
+        set.rounds = i < 2 ? 2 : 1;
+        set.spot_check = "0.3";
+        struct simulation_result result = run(set);
+        assert_int_equal(result.train, set.rounds);
+        share[i] = (double)result.messages / result.rounds / (set.trainers + set.syncers);
+    }
+    assert_true(share[1] < share[0] * 150 / 26);
+    assert_true(share[2] < share[0]);
+}
+
 static void mixed_seeds_keep_every_invariant(void **state)
 {
     (void)state;
@@ -294,6 +316,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_trainer_that_was_dropped_enrols_again_and_is_accepted),
         cmocka_unit_test(a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said),
         cmocka_unit_test(seeds_that_broke_an_invariant_once_keep_it),
+        cmocka_unit_test(a_large_network_decides_and_pays_with_messages_that_grow_with_its_nodes),
         cmocka_unit_test(mixed_seeds_keep_every_invariant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
