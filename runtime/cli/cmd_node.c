@@ -38,6 +38,8 @@ static const struct option trainer_options[] = {
     { "list", NULL, "with --auto: say which runs there are and which would be taken, and end" },
     { "most-unpaid", "N", "stop when a settled round is not paid N records later (default: W + D + 2 of the run; 0: never)" },
     { "deposit", NULL, "lock what the spec asks of a trainer, if it is not locked yet (rondo deposit)" },
+    { "capacity", "N", "most batches of batch_tokens that it trains in a step, where the run deals shards by that (default 1)" },
+    { "region", "NAME", "where this machine stands, for runs whose shards belong to regions" },
     { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
     NODE_OPTIONS
 };
@@ -60,7 +62,8 @@ static bool read_share(const struct invocation *in, const char *role, int64_t *s
 static bool read_options(struct invocation *in, const char *role, struct node_options *options, char folder[4400],
                          struct error *err)
 {
-    int64_t port = 0, share = 0, unpaid = -1;
+    int64_t port = 0, share = 0, unpaid = -1, batches = 0;
+    const bool trains = strcmp(role, "trainer") == 0;
     const char *name, *quota = option_text(in, "quota", NULL);
     uint64_t bytes = 0;
     bool outbound = option_flag(in, "no-listen");
@@ -74,7 +77,8 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         return false;
     snprintf(folder, 4400, "%.4000s/nodes/%s", in->home, name);
     if (!option_integer(in, "port", 0, 65535, &port, err) || !read_share(in, role, &share, err) ||
-        (strcmp(role, "trainer") == 0 && !option_integer(in, "most-unpaid", 0, INT32_MAX, &unpaid, err)))
+        (trains && (!option_integer(in, "most-unpaid", 0, INT32_MAX, &unpaid, err) ||
+                    !option_integer(in, "capacity", 1, 65536, &batches, err))))
         return false;
     if (!option_may_listen(option_text(in, "listen", NULL), option_text(in, "endpoint", NULL), option_flag(in, "tls"),
                            option_flag(in, "plain"), err))
@@ -97,6 +101,8 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         .deposit = option_flag(in, "deposit"),
         .audit = { .share = share },
         .most_unpaid = unpaid,
+        .batches = batches,
+        .region = trains ? option_text(in, "region", NULL) : NULL,
     };
     return true;
 }

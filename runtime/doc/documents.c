@@ -36,6 +36,7 @@ static const struct schema_field capacity_fields[] = {
     FIELD("memory", INTEGER),
     FIELD("threads", INTEGER, .least = 1, .most = 65536),
     FIELD("devices", INTEGER, .most = 65536),
+    FIELD("batches", INTEGER, .least = 1, .most = 65536, .optional = true),
 };
 static const struct schema capacity = SCHEMA(capacity_fields);
 static const struct schema_field enrolment_fields[] = {
@@ -51,6 +52,7 @@ static const struct schema_field enrolment_fields[] = {
     FIELD("serial", INTEGER, .most = 1000000000, .optional = true),
     FIELD("fingerprint", HEX, .most = 32, .optional = true, .nullable = true),
     FIELD("nonce", HEX, .most = 16, .optional = true),
+    FIELD("region", TEXT, .least = 1, .most = 32, .optional = true),
 };
 
 static const struct schema_field leave_fields[] = {
@@ -175,6 +177,7 @@ static const struct schema_field record_fields[] = {
     FIELD("telemetry", ANY),
     FIELD("members", LIST, .item = &any),
     FIELD("unreturned", LIST, .item = &any),
+    FIELD("undealt", LIST, .item = &any, .optional = true),
     FIELD("arrivals", LIST, .item = &any),
     FIELD("grace_ms", INTEGER),
     FIELD("unsettled", LIST, .item = &any),

@@ -60,8 +60,6 @@ static const struct {
     { "committee.weights", NULL, "a weighted committee" },
     { "committee.weight", NULL, "a weighted committee" },
     { "committee.stake", NULL, "a weighted committee" },
-    { "dataset.regions", NULL, "regions" },
-    { "regions", NULL, "regions" },
     { "fragments", NULL, "fragments" },
     { "delay", NULL, "delayed aggregates" },
     { "payment.ledger", "evm", "a ledger on an EVM chain" },
@@ -260,6 +258,46 @@ static bool check_trainers(const json_t *spec, struct error *err)
     return true;
 }
 
+static bool check_span(const json_t *span, int64_t shards, const char *why, struct error *err)
+{
+    int64_t first = json_integer_value(json_array_get(span, 0)), last = json_integer_value(json_array_get(span, 1));
+
+    return (first <= last && last < shards) || error_set(err, ERROR_RANGE, why, "from %lld to %lld: the %lld shards count from 0",
+                                                         (long long)first, (long long)last, (long long)shards);
+}
+
+/* Names are those of different places; spans lie among the shards. */
+static bool check_regions(const json_t *spec, struct error *err)
+{
+    static const char *const rules[] = { "only", "prefer" };
+    json_t *regions = at(spec, "dataset.regions"), *corpora = at(spec, "dataset.corpora");
+    int64_t shards = number(spec, "dataset.shards");
+
+    for (size_t i = 0; i < json_array_size(regions); i++) {
+        const json_t *region = json_array_get(regions, i), *name = json_object_get(region, "name");
+
+        for (size_t j = 0; j < i; j++)
+            if (json_equal(name, json_object_get(json_array_get(regions, j), "name"))) {
+                error_set(err, ERROR_DUPLICATE, NULL, "the same name as of region %zu", j);
+                return error_at(err, "dataset.regions[%zu].name", i);
+            }
+        for (size_t k = 0; k < 2; k++) {
+            const json_t *spans = json_object_get(region, rules[k]);
+
+            for (size_t j = 0; j < json_array_size(spans); j++)
+                if (!check_span(json_array_get(spans, j), shards, "{ first, last }, both among them", err))
+                    return error_at(err, "dataset.regions[%zu].%s[%zu]", i, rules[k], j);
+        }
+    }
+    for (size_t i = 0; i < json_array_size(corpora); i++) {
+        const json_t *span = json_object_get(json_array_get(corpora, i), "shards");
+
+        if (span && !check_span(span, shards, "{ first, last }: the shards that hold the corpus", err))
+            return error_at(err, "dataset.corpora[%zu].shards", i);
+    }
+    return true;
+}
+
 static bool check_times(const json_t *spec, struct error *err)
 {
     int64_t least = number(spec, "quorum.grace.min_ms"), most = number(spec, "quorum.grace.max_ms");
@@ -356,7 +394,7 @@ bool run_spec_check(const json_t *spec, struct error *err)
 
     bool ok = check_offered(whole, err) && schema_check(run_spec_schema(), whole, err) && check_adapter(whole, err) &&
               check_names(whole, err) && check_committee(whole, err) && check_admission(whole, err) &&
-              check_trainers(whole, err) && check_times(whole, err) && check_money(whole, err);
+              check_trainers(whole, err) && check_regions(whole, err) && check_times(whole, err) && check_money(whole, err);
 
     if (ok && !json_equal(json_object_get(whole, "signer"), json_object_get(whole, "sponsor")))
         ok = error_set(err, ERROR_SIGNATURE, NULL, "the signer is not the sponsor");
@@ -444,6 +482,7 @@ static void read_training(struct run_spec *out, const json_t *json)
     out->limits.script_seconds = number(json, "limits.script_seconds");
     out->limits.payload_bytes = number(json, "limits.payload_bytes");
     out->limits.trainers = (uint32_t)number(json, "limits.trainers");
+    out->limits.batches = (uint32_t)number(json, "limits.batches");
 }
 
 static void read_rules(struct run_spec *out, const json_t *json)

@@ -13,7 +13,7 @@
 #include "runtime/crypto/release.h"
 #include "runtime/doc/documents.h"
 
-enum { SPEC_AGGREGATORS = 8, SPEC_IMPORTS = 32, SPEC_PANEL = 32, SPEC_TRAINERS = 60, SPEC_TARGETS = 4096 };
+enum { SPEC_AGGREGATORS = 8, SPEC_IMPORTS = 32, SPEC_PANEL = 32, SPEC_TRAINERS = 60, SPEC_TARGETS = 4096, SPEC_REGIONS = 32 };
 
 struct spec_script {
     struct hash cid;
@@ -100,7 +100,7 @@ struct run_spec {
     } payment;
     struct {
         int64_t script_memory, script_seconds, payload_bytes;
-        uint32_t trainers;
+        uint32_t trainers, batches; /* batches: most that a trainer may state for a step; 0: all do one */
     } limits;
 };
 

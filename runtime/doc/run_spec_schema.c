@@ -33,18 +33,29 @@ static const struct schema_field adapter_fields[] = {
 };
 static const struct schema adapter = SCHEMA(adapter_fields);
 
+static const struct schema_field a_shard = FIELD("", INTEGER, .most = 1 << 20);
 static const struct schema_field corpus_fields[] = {
     FIELD("name", TEXT, .least = 1, .most = 128),
     FIELD("licence", TEXT, .least = 1, .most = 128),
     FIELD("share", DECIMAL, .most = DECIMAL_ONE),
+    FIELD("shards", LIST, .item = &a_shard, .least = 2, .most = 2, .optional = true),
 };
 static const struct schema corpus = SCHEMA(corpus_fields);
 static const struct schema_field a_corpus = FIELD("", OBJECT, .of = &corpus);
+static const struct schema_field a_span = FIELD("", LIST, .item = &a_shard, .least = 2, .most = 2);
+static const struct schema_field region_fields[] = {
+    FIELD("name", TEXT, .least = 1, .most = 32),
+    FIELD("only", LIST, .item = &a_span, .least = 1, .most = 64, .optional = true),
+    FIELD("prefer", LIST, .item = &a_span, .least = 1, .most = 64, .optional = true),
+};
+static const struct schema region = SCHEMA(region_fields);
+static const struct schema_field a_region = FIELD("", OBJECT, .of = &region);
 static const struct schema_field dataset_fields[] = {
     FIELD("manifest", CID),
     FIELD("shards", INTEGER, .least = 1, .most = 1 << 20),
     FIELD("sealed", CID, .nullable = true, .fallback = "null"),
     FIELD("corpora", LIST, .item = &a_corpus, .least = 1, .most = 256),
+    FIELD("regions", LIST, .item = &a_region, .least = 1, .most = SPEC_REGIONS, .optional = true),
 };
 static const struct schema dataset = SCHEMA(dataset_fields);
 
@@ -129,6 +140,7 @@ static const struct schema_field limits_fields[] = {
     FIELD("script_seconds", INTEGER, .least = 1, .most = 86400, .fallback = "600"),
     FIELD("payload_bytes", INTEGER, .least = 1024, .most = 16ll << 30, .fallback = "67108864"),
     FIELD("trainers", INTEGER, .least = 1, .most = SPEC_TRAINERS, .fallback = "60"),
+    FIELD("batches", INTEGER, .least = 1, .most = 4096, .optional = true),
 };
 static const struct schema limits = SCHEMA(limits_fields);
 

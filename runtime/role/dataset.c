@@ -38,13 +38,14 @@ static void shards_free(struct shards *s)
     free(s->rows);
 }
 
-static void add_row(struct shards *s, const char *line, uint32_t size)
+/* To one of the shards first to last. */
+static void add_row(struct shards *s, const char *line, uint32_t size, uint32_t first, uint32_t last)
 {
     struct hash hash = hash_typed("rondo/row", line, size);
     uint32_t at;
 
     memcpy(&at, hash.bytes, sizeof at);
-    at %= s->count;
+    at = first + at % (last - first + 1);
     buffer_add(&s->bytes[at], line, size);
     buffer_add_u8(&s->bytes[at], '\n');
     s->rows[at]++;
@@ -57,7 +58,7 @@ static bool add_file(struct shards *s, const char *path, struct error *err)
     bool ok = rows_open(&rows, sponsor_find(path, found), err);
 
     for (size_t i = 0; ok && i < rows.count; i++)
-        add_row(s, rows.bytes + rows.rows[i].offset, rows.rows[i].size);
+        add_row(s, rows.bytes + rows.rows[i].offset, rows.rows[i].size, 0, s->count - 1);
     rows_free(&rows);
     return ok;
 }
@@ -71,6 +72,7 @@ struct corpus {
     uint64_t size; /* bytes of all rows */
     uint64_t rows;
     uint64_t taken_size, taken_rows;
+    uint32_t first, last; /* shards that its rows go to */
 };
 
 /* A row in the order of the choice; its place in the files. */
@@ -121,6 +123,26 @@ static bool open_corpus(struct corpus *c, const json_t *described, struct error 
     }
     return c->rows > 0 || error_set(err, ERROR_MISSING, "leave the corpus out", "its files hold no row") ||
            error_at(err, "files");
+}
+
+/* `shards` = { first, last } of a corpus that is to stand apart from others; else all. */
+static bool read_place(struct corpus *c, const json_t *described, uint32_t count, struct error *err)
+{
+    const json_t *place = json_object_get(described, "shards"), *first = json_array_get(place, 0),
+                 *last = json_array_get(place, 1);
+
+    c->first = 0;
+    c->last = count - 1;
+    if (!place)
+        return true;
+    if (json_array_size(place) != 2 || !json_is_integer(first) || !json_is_integer(last) || json_integer_value(first) < 0 ||
+        json_integer_value(first) > json_integer_value(last) || json_integer_value(last) >= count)
+        return error_set(err, ERROR_RANGE, "shards = { 0, 3 }: the first and the last that hold it",
+                         "not two of the %u shards, which count from 0", count) ||
+               error_at(err, "shards");
+    c->first = (uint32_t)json_integer_value(first);
+    c->last = (uint32_t)json_integer_value(last);
+    return true;
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -185,7 +207,7 @@ static void take_rows(struct corpus *c, uint64_t want, uint64_t seed, struct sha
     for (size_t i = 0; i < taken; i++) {
         const struct rows *rows = &c->files[all[i].file];
 
-        add_row(s, rows->bytes + rows->rows[all[i].row].offset, rows->rows[all[i].row].size);
+        add_row(s, rows->bytes + rows->rows[all[i].row].offset, rows->rows[all[i].row].size, c->first, c->last);
     }
     free(all);
 }
@@ -251,7 +273,9 @@ static bool add_mix(struct shards *s, const json_t *described, uint64_t seed, js
     if (!corpora)
         abort();
     for (size_t i = 0; ok && i < count; i++) {
-        ok = open_corpus(&corpora[i], json_array_get(described, i), err) || error_at(err, "corpora[%zu]", i);
+        ok = (open_corpus(&corpora[i], json_array_get(described, i), err) &&
+              read_place(&corpora[i], json_array_get(described, i), s->count, err)) ||
+             error_at(err, "corpora[%zu]", i);
         sum += corpora[i].share;
     }
     if (ok && sum != SHARE_ONE)

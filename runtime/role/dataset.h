@@ -10,6 +10,9 @@
  * rows. Where a corpus is larger than its share, its rows are ordered by hash("rondo/mix", seed, row) and the first that fit are taken: the
  * same files and `seed` (0 unless said) give the same mix, whatever the order of rows in the files.
  *
+ * A corpus with `shards` = { first, last } has its rows in those alone, so that they can be kept in a region: shard = first + hash(row) mod
+ * (last - first + 1).
+ *
  * The manifest of a mix tells what each corpus gave:
  *     { "corpora": [ { "name", "licence", "share", "rows", "size", "of_rows", "of_size" } ], "seed", "rows", "shards": [...], "version": 1 }
  */

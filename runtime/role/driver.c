@@ -229,6 +229,8 @@ static void tell_final(struct driver *d, const json_t *body)
     }
     json_t *told = json_pack("{s:I, s:O, s:I, s:I, s:O?}", "round", round, "kind", json_object_get(record, "kind"), "accepted",
                              accepted, "refused", refused, "state", json_object_get(record, "state"));
+    if (json_array_size(json_object_get(record, "undealt")))
+        json_object_set(told, "undealt", json_object_get(record, "undealt"));
 
     if (!d->is_member)
         driver_dues_add(d, record);

@@ -9,6 +9,8 @@
 #include "native/kernel/class.h"
 #include "runtime/net/tls.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/round/regions.h"
+#include "runtime/round/value.h"
 
 enum { PREPARE_MS = 600000, ENROLMENT_NONCE = 16 };
 
@@ -59,6 +61,26 @@ static bool add_nonce(struct driver *d, json_t *fields, struct error *err)
     return journal_put_note(d->node->journal, nonce_name(d, name), digits, strlen(digits), err);
 }
 
+/* What it states of the batches that it takes in a step: as many as it may, 0 for none. */
+static int64_t batches_of(const struct driver *d)
+{
+    int64_t most = d->course->rules.batches, wanted = d->node->options.batches;
+
+    if (strcmp(d->node->role, "trainer") != 0 || wanted < 2)
+        return 0;
+    return wanted < most ? wanted : most;
+}
+
+static const char *region_of(const struct driver *d)
+{
+    const char *region = d->node->options.region;
+    const bool here = region && strcmp(d->node->role, "trainer") == 0 && d->course->rules.regions;
+
+    if (here && !regions_bit(d->course->rules.regions, region))
+        node_tell(d->node, "region", json_pack("{s:s, s:s}", "region", region, "code", "not one of the run's"));
+    return here && regions_bit(d->course->rules.regions, region) ? region : "";
+}
+
 bool driver_enrol(struct driver *d, struct error *err)
 {
     const struct node *node = d->node;
@@ -77,7 +99,11 @@ bool driver_enrol(struct driver *d, struct error *err)
 
     if (!tls_pin_split(endpoint, &length, &pinned, fingerprint, err))
         return false;
+    int64_t batches = batches_of(d);
+    const char *region = region_of(d);
+
     if (have && strcmp(told ? told : "", endpoint) == 0 && strcmp(document_text(have, "kernel_class"), digest) == 0 &&
+        document_integer(json_object_get(have, "capacity"), "batches") == batches && value_is(have, "region", region) &&
         (!d->is_member || is_of_folder(d, have))) {
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
@@ -89,6 +115,10 @@ bool driver_enrol(struct driver *d, struct error *err)
                   "threads", (json_int_t)(node->options.threads ? node->options.threads : 1), "devices", (json_int_t)0);
     if (!length)
         json_object_set_new(fields, "endpoint", json_null());
+    if (batches)
+        json_object_set_new(json_object_get(fields, "capacity"), "batches", json_integer(batches));
+    if (*region)
+        json_object_set_new(fields, "region", json_string(region));
     if (pinned)
         json_object_set_new(fields, "fingerprint", json_string(hex_encode(fingerprint, sizeof fingerprint, digits)));
 

@@ -238,6 +238,7 @@ static void start_members(struct local *l, const char *peer)
 {
     /* all of them compute: trainers, and syncers who decide rounds and repeat steps */
     const uint64_t memory = memory_allowance((unsigned)(l->trainers + l->syncers));
+    const json_t *capacity = json_object_get(l->network, "capacity"), *regions = json_object_get(l->network, "regions");
     char name[32];
 
     for (int64_t i = 1; i <= l->syncers; i++) {
@@ -257,6 +258,10 @@ static void start_members(struct local *l, const char *peer)
             argument(p, "--deposit");
         argument(p, "--peer=%s", peer);
         argument(p, "--threads=%u", worker_threads(l));
+        if (json_integer_value(json_array_get(capacity, (size_t)i - 1)) > 0)
+            argument(p, "--capacity=%lld", (long long)json_integer_value(json_array_get(capacity, (size_t)i - 1)));
+        if (json_array_get(regions, (size_t)i - 1))
+            argument(p, "--region=%.32s", json_string_value(json_array_get(regions, (size_t)i - 1)));
         argument(p, "--memory=%" PRIu64, memory);
         process_start(p);
     }

@@ -55,8 +55,21 @@ json_t *quote_money(struct quote *q)
     unsigned __int128 t, y, total = s->payment.per_round * s->rounds;
 
     amount_text(s->payment.per_round, each);
-    /* A trainer is paid by its shards, which are dealt in turn. */
+    /* A trainer is paid by its shards, which are dealt in turn; where it may state what it takes, by that. */
     int64_t shards = (int64_t)s->dataset.shards, few = shards / q->trainers, many = (shards + q->trainers - 1) / q->trainers;
+    int64_t of_few = shards, of_many = shards, top = s->limits.batches;
+
+    if (top) {
+        few = 1;
+        of_few = 1 + (q->trainers - 1) * top;
+        many = top;
+        of_many = top + q->trainers - 1;
+        quote_warn(
+            q,
+            "a trainer may take up to %lld batches a step: steps were measured with one; time and memory of more, and of a "
+            "syncer that replays them, are up to as many times as much",
+            (long long)top);
+    }
 
     t = payout_share(each, s->payment.trainers);
     y = payout_share(each, s->payment.syncers);
@@ -68,8 +81,8 @@ json_t *quote_money(struct quote *q)
                    payout_text(s->payment.per_round - t - y, left));
     return json_pack("{s:s, s:s, s:s, s:s, s:[s, s], s:s, s:I}", "asset", s->payment.asset, "per_round", each,
                      "trainers_per_round", payout_text(t, trainers), "syncers_per_round", payout_text(y, syncers),
-                     "each_trainer_per_round", payout_text(t * (unsigned __int128)few / (unsigned __int128)shards, least),
-                     payout_text(t * (unsigned __int128)many / (unsigned __int128)shards, most), "in_all",
+                     "each_trainer_per_round", payout_text(t * (unsigned __int128)few / (unsigned __int128)of_few, least),
+                     payout_text(t * (unsigned __int128)many / (unsigned __int128)of_many, most), "in_all",
                      payout_text(total, all), "expiry_rounds", (json_int_t)s->payment.expiry_rounds);
 }
 
@@ -77,10 +90,11 @@ json_t *quote_work(const struct quote *q)
 {
     const struct run_spec *s = &q->a.course.spec;
 
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rounds", (json_int_t)s->rounds, "trainers", (json_int_t)q->trainers,
-                     "syncers", (json_int_t)q->syncers, "parameters", (json_int_t)q->parameters, "steps_per_trainer",
-                     (json_int_t)q->steps, "steps", (json_int_t)(q->steps * q->trainers), "tokens_at_most",
-                     (json_int_t)(q->steps * q->trainers * (int64_t)s->batch_tokens));
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rounds", (json_int_t)s->rounds, "trainers", (json_int_t)q->trainers, "syncers",
+        (json_int_t)q->syncers, "parameters", (json_int_t)q->parameters, "steps_per_trainer", (json_int_t)q->steps, "steps",
+        (json_int_t)(q->steps * q->trainers), "tokens_at_most",
+        (json_int_t)(q->steps * q->trainers * (int64_t)s->batch_tokens * (s->limits.batches ? s->limits.batches : 1)));
 }
 
 json_t *quote_rollouts(struct quote *q)
@@ -198,6 +212,22 @@ static json_t *describe(const struct quote *q, const struct spec_script *script,
     return meta;
 }
 
+/* What waits while a region has no trainer. */
+static void tell_regions(struct quote *q)
+{
+    const json_t *regions = json_object_get(json_object_get(q->a.course.spec.json, "dataset"), "regions"), *region;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)regions, i, region)
+    {
+        if (json_object_get(region, "only"))
+            quote_warn(q,
+                       "shards may be kept in region %s: no round trains them while nobody who says to be there is enrolled, and "
+                       "nothing proves where a machine is",
+                       document_text(region, "name"));
+    }
+}
+
 bool quote_claims(struct quote *q, struct error *err)
 {
     const struct run_spec *s = &q->a.course.spec;
@@ -221,6 +251,7 @@ bool quote_claims(struct quote *q, struct error *err)
         quote_warn(q, "trust.spot_check is 0: no contribution is replayed unless somebody challenges it");
     if ((int64_t)s->quorum.trainers == q->trainers)
         quote_warn(q, "quorum.trainers is the number of trainers: one that is late makes the round a skip, which pays nobody");
+    tell_regions(q);
     if ((int64_t)s->dataset.shards < q->trainers)
         quote_warn(q, "%u shards for %lld trainers: some have nothing to do", s->dataset.shards, (long long)q->trainers);
     return true;

@@ -147,8 +147,8 @@ static void round_of_trainer(struct asking *q, const json_t *record)
 
         json_object_set_new(q->line, "weight", json_integer((json_int_t)weight));
         json_object_set_new(q->line, "weights", json_integer((json_int_t)weights));
-        set(q, "accepted", "accepted with weight %lld of %lld: as many shards of the round's assignment", (long long)weight,
-            (long long)weights);
+        set(q, "accepted", "accepted with weight %lld of %lld: as many %s", (long long)weight, (long long)weights,
+            q->a->course.rules.batches ? "batches of each step" : "shards of the round's assignment");
     } else if (listed) {
         json_object_set(q->line, "reason", json_object_get(listed, "code"));
         set(q, "refused", "its contribution was refused by the committee: %s", value_text(listed, "code"));

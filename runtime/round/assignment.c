@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/deal.h"
+#include "runtime/round/regions.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
 
@@ -60,34 +62,90 @@ static uint32_t *deal_order(const struct rules *rules, const json_t *previous, s
     return order;
 }
 
-json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed)
+/* Trainers of record r-1 without shards yet, ascending by DID. */
+static json_t *empty_parts(const json_t *previous)
 {
-    json_t *parts = json_array();
+    json_t *parts = json_array(), *member;
     size_t i;
-    json_t *member;
     json_array_foreach(json_object_get(previous, "members"), i, member)
     {
         if (value_is(member, "role", "trainer"))
             json_array_append_new(parts, json_pack("{sOs[]}", "did", json_object_get(member, "did"), "shards"));
     }
     value_sort(parts, "did");
-    size_t trainers = json_array_size(parts);
+    return parts;
+}
+
+/* What a member takes of a round: half of what it stated for each round that it was away, so that a boast does not hold shards up. */
+static int64_t capacity_of(const struct rules *rules, const json_t *member)
+{
+    int64_t stated = value_integer(member, "batches"), absent = value_integer(member, "absent");
+    if (!rules->batches || stated < 2)
+        return 1;
+    stated = stated < rules->batches ? stated : rules->batches;
+    stated >>= absent < 30 ? absent : 30;
+    return stated > 1 ? stated : 1;
+}
+
+static struct deal_taker *takers_of(const struct rules *rules, const json_t *previous, const json_t *parts, const uint32_t *turns)
+{
+    struct deal_taker *takers = calloc(json_array_size(parts) + 1, sizeof *takers);
+    if (!takers)
+        abort();
+    for (size_t k = 0; k < json_array_size(parts); k++) {
+        const char *did = value_text(json_array_get(parts, turns[k]), "did");
+        const json_t *member = value_find(json_object_get(previous, "members"), "did", did);
+        takers[k] = (struct deal_taker){ capacity_of(rules, member), regions_bit(rules->regions, value_text(member, "region")) };
+    }
+    return takers;
+}
+
+json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed)
+{
+    json_t *parts = empty_parts(previous);
+    size_t trainers = json_array_size(parts), shards = (size_t)rules->shards;
     if (!trainers)
         return parts;
-    uint32_t *turns = list_new(trainers);
+    uint32_t *turns = list_new(trainers), *owner = list_new(shards);
     for (size_t k = 0; k < trainers; k++)
         turns[k] = (uint32_t)k;
     struct stream stream;
     stream_start(&stream, seed, "trainers", 0);
     stream_shuffle(&stream, turns, trainers);
     uint32_t *order = deal_order(rules, previous, seed);
-    for (size_t k = 0; k < (size_t)rules->shards; k++) {
-        json_t *part = json_array_get(parts, turns[k % trainers]);
-        json_array_append_new(json_object_get(part, "shards"), json_integer(order[k]));
+    struct deal_taker *takers = takers_of(rules, previous, parts, turns);
+    struct deal_shard *bound = regions_of_shards(rules->regions, order, shards);
+    deal_shards(takers, trainers, bound, shards, owner);
+    for (size_t k = 0; k < shards; k++)
+        if (owner[k] != DEAL_NOBODY)
+            json_array_append_new(json_object_get(json_array_get(parts, turns[owner[k]]), "shards"), json_integer(order[k]));
+    for (size_t k = 0; k < trainers; k++) {
+        json_t *part = json_array_get(parts, turns[k]);
+        size_t count = json_array_size(json_object_get(part, "shards"));
+        json_object_set_new(part, "weight", json_integer(rules->batches && count ? takers[k].capacity : (json_int_t)count));
     }
+    free(bound);
+    free(takers);
     free(order);
+    free(owner);
     free(turns);
     return parts;
+}
+
+json_t *assignment_undealt(const struct rules *rules, const json_t *parts)
+{
+    json_t *undealt = json_array(), *part, *shard;
+    uint32_t *dealt = list_new((size_t)rules->shards);
+    size_t i, k;
+    json_array_foreach((json_t *)parts, i, part)
+    {
+        json_array_foreach(json_object_get(part, "shards"), k, shard) dealt[json_integer_value(shard)] = 1;
+    }
+    for (k = 0; k < (size_t)rules->shards; k++)
+        if (!dealt[k])
+            json_array_append_new(undealt, json_integer((json_int_t)k));
+    free(dealt);
+    return undealt;
 }
 
 static int compare_u32(const void *a, const void *b)
@@ -213,7 +271,7 @@ json_t *assignment_context_in(const struct rules *rules, const json_t *previous,
 {
     json_t *context = NULL;
     json_t *part = value_find(parts, "did", did);
-    size_t weight = json_array_size(json_object_get(part, "shards"));
+    int64_t weight = value_integer(part, "weight");
     char hex[HASH_TEXT];
     const json_t *member = value_find(json_object_get(previous, "members"), "did", did);
     const json_t *carry = value_is(plan, "inner", "keep") ? json_object_get(member, "carry") : NULL;
@@ -224,6 +282,8 @@ json_t *assignment_context_in(const struct rules *rules, const json_t *previous,
                             "probes", assignment_probes(seed, did, value_integer(plan, "steps")));
     if (context && rules->checkpoint_every > 1)
         json_object_set_new(context, "checkpoint_every", json_integer((json_int_t)rules->checkpoint_every));
+    if (context && rules->batches)
+        json_object_set_new(context, "batches", json_integer((json_int_t)weight));
     if (context && carry)
         json_object_set(context, "carry", (json_t *)carry);
     return context;

@@ -1,6 +1,7 @@
 /* assignment.h - what the seed gives each machine to do in a round.
  *
- *     shards    unreturned ones first, then the others, each group shuffled; dealt in turn to the shuffled trainers
+ *     shards    unreturned ones first, then the others, each group shuffled; dealt in turn to the shuffled trainers, in proportion to what
+ *               they take and inside their regions where the spec says so (deal.h)
  *     probes    steps whose loss and some trained parameters stand in the contribution: one in ten, the last always
  *     spots     contributions of the round before that are replayed, each with the member that does it
  *
@@ -12,9 +13,13 @@
 #include "runtime/crypto/hash.h"
 #include "runtime/round/rules.h"
 
-/* [ { did, shards: [index] } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once. The
- * order of the examples in them is drawn by the worker (runtime/worker/batch.h). A trainer's weight is its number of shards. New reference. */
+/* [ { did, shards: [index], weight } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once; with regions,
+ * those that nobody there may have are left out. The order of the examples in them is drawn by the worker (runtime/worker/batch.h). A
+ * trainer's weight is its number of shards; with `limits.batches` the batches of a step, which it stated, 0 without a shard. New reference. */
 json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed);
+
+/* The shards in nobody's part, ascending. New reference. */
+json_t *assignment_undealt(const struct rules *rules, const json_t *parts);
 
 /* Ascending probe steps (from 0) of a trainer that does `steps` steps: max(1, ceil(steps / 10)), the last among them. */
 json_t *assignment_probes(struct hash seed, const char *did, int64_t steps);
@@ -27,7 +32,7 @@ json_t *assignment_positions(struct hash seed, const char *did, int64_t step, si
 json_t *assignment_spots(const struct rules *rules, const json_t *previous, struct hash seed, const json_t *committee);
 
 /* What CHECK, REPLAY and TRAIN are told of one trainer's part of a round: { run, round, did, seed, shards, weight, plan, outer,
- * state, probes, carry?, checkpoint_every? }; `carry` is what the trainer may begin with where the plan says inner = "keep" (membership.h). NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
+ * state, probes, carry?, checkpoint_every?, batches? }; `batches`: of batch_tokens in a step, where the spec lets trainers state it; `carry` is what the trainer may begin with where the plan says inner = "keep" (membership.h). NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
 json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
                            const char *did);
 

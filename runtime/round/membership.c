@@ -5,6 +5,7 @@
 #include "runtime/crypto/account.h"
 #include "runtime/round/amendment.h"
 #include "runtime/round/deposit.h"
+#include "runtime/round/regions.h"
 #include "runtime/round/value.h"
 
 static void remove_member(json_t *members, const char *did)
@@ -68,6 +69,23 @@ static void admit(struct admitted *in, json_t *member)
     count_role(in, value_text(member, "role"), 1);
 }
 
+/* What a trainer takes of a round and where it stands, where the spec asks; a new enrolment says both anew. */
+static void take_assignable(const struct rules *rules, const json_t *payload, json_t *known, json_t *made)
+{
+    json_t *batches = json_object_get(json_object_get(payload, "capacity"), "batches"),
+           *region = json_object_get(payload, "region");
+    if (known) {
+        json_object_del(known, "batches");
+        json_object_del(known, "region");
+    }
+    if (!value_is(payload, "role", "trainer"))
+        return;
+    if (rules->batches && batches)
+        json_object_set(made, "batches", batches);
+    if (rules->regions && region)
+        json_object_set(made, "region", region);
+}
+
 static void take_enrolment(const struct rules *rules, struct admitted *in, const json_t *item, const json_t *payload)
 {
     const char *did = value_text(payload, "signer");
@@ -79,6 +97,7 @@ static void take_enrolment(const struct rules *rules, struct admitted *in, const
         return;
     json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
                              "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
+    take_assignable(rules, payload, known, made);
     if (known) {
         count_role(in, value_text(known, "role"), -1);
         json_object_update(known, made);
@@ -156,6 +175,10 @@ const char *membership_code(const struct rules *rules, const json_t *previous, c
     const bool listed = rules->allowed && value_lists(rules->allowed, did), auditor = value_is(payload, "role", "auditor");
     if (auditor ? !listed && !rules->deposit : rules->allowed && !listed)
         return "admission";
+    if (!auditor && value_integer(json_object_get(payload, "capacity"), "batches") > (rules->batches ? rules->batches : 1))
+        return "capacity";
+    if (!auditor && *value_text(payload, "region") && !regions_bit(rules->regions, value_text(payload, "region")))
+        return "region";
     if (deposit_due(rules, did, value_text(payload, "role"))) {
         const json_t *held = value_find(json_object_get(previous, "deposits"), "did", did);
         if (value_lists(json_object_get(previous, "barred"), did))

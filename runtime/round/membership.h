@@ -7,6 +7,9 @@
  *       - the convicted
  *     = members of record r, ascending by DID
  *
+ * Where the spec lets trainers state what they take (`limits.batches`) or has regions, `batches` and `region` of an entry are those of
+ * the newest enrolment.
+ *
  * A trainer whose contribution a train record accepts takes along what that ended with, where it ended with anything: `carry` of its entry is
  * { root, object } of its latest one. Whoever is dropped or leaves begins anew.
  */
@@ -33,7 +36,7 @@ struct membership_change {
 json_t *membership_after(const struct membership_change *change);
 
 /* Why an enrolment or leave may not be taken after record r-1 ("ok" when it may): "run", "role", "panel", "admission",
- * "convicted", "barred", "account", "not_enrolled". Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
+ * "convicted", "barred", "account", "not_enrolled", "capacity" (more batches than the spec lets anyone state), "region" (none of the spec's). Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
 const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
 
 #endif

@@ -209,7 +209,7 @@ static json_t *list_contributions(struct making *m)
         if (strcmp(type, "contribution"))
             continue;
         const char *did = value_text(payload, "signer");
-        int64_t weight = (int64_t)json_array_size(json_object_get(value_find(m->parts, "did", did), "shards"));
+        int64_t weight = value_integer(value_find(m->parts, "did", did), "weight");
         json_array_append_new(list, json_pack("{sssOsssIsOss}", "did", did, "cid", json_object_get(item, "cid"), "code",
                                               contribution_code(m, item, payload, weight, right), "weight", (json_int_t)weight,
                                               "arrival", json_object_get(item, "ms"), "body", value_text(payload, "body")));
@@ -443,6 +443,11 @@ static void set_unreturned(struct making *m, const json_t *contributions)
             json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
     }
     json_decref(returned);
+    if (m->rules->regions && amendment_trains(m->rules, m->in->previous, m->round)) {
+        json_t *undealt = assignment_undealt(m->rules, m->parts);
+        json_array_extend(list, undealt);
+        json_object_set_new(m->record, "undealt", undealt);
+    }
     json_object_set_new(m->record, "unreturned", list);
 }
 

@@ -14,6 +14,7 @@
  *       items: [ { cid, type, did, code } ],                                 enrolments, leaves, challenges, openings, picks, equivocations
  *       plan, aggregate, outer, state, telemetry,
  *       members: [ { did, role, account, enrolment, absent } ],              who is counted from the next round on; ascending by did
+ *       undealt: [ shard ],                                                  only with regions: those that nobody enrolled may have; also in
  *       unreturned: [ shard ], arrivals: [ [ ms ] ], grace_ms,               grace.h: of the last three train rounds; window of round r+1
  *       unsettled: [ { round, kind, settled, outer, state, plan,             roots before the round, corrected ones
  *                      contributions: [ { did, cid, weight, account } ], syncers: [ { did, account } ] } ],

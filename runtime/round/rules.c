@@ -123,6 +123,7 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     snprintf(rules->run, sizeof rules->run, "%s", run);
     rules->allowed = at(spec, "trust.admission.allowed");
     rules->amendable = at(spec, "amendable");
+    rules->regions = at(spec, "dataset.regions");
     rules->stake = locked(&in, "trust.stake");
     rules->deposit = locked(&in, "trust.deposit");
     rules->rounds = integer(&in, "rounds", 1, 1000000);
@@ -142,6 +143,7 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     rules->release_threshold = integer(&in, "committee.release_threshold", 1, 1000);
     rules->spot_check = decimal(&in, "trust.spot_check", 1);
     rules->checkpoint_every = at(spec, "trust.checkpoint_every") ? integer(&in, "trust.checkpoint_every", 1, 1 << 20) : 1;
+    rules->batches = at(spec, "limits.batches") ? integer(&in, "limits.batches", 1, 65536) : 0;
     rules->challenge_rounds = integer(&in, "trust.challenge_rounds", 2, 1000);
     rules->answer_rounds = integer(&in, "trust.answer_rounds", 1, 1000);
     rules->rollback = at(spec, "trust.correction") && !strcmp(json_string_value(at(spec, "trust.correction")) ?: "", "rollback");

@@ -19,6 +19,7 @@ struct rules {
     json_t *spec;      /* owned */
     json_t *panel;     /* borrowed from spec: [ { did, account, weight? } ] in spec order */
     json_t *allowed;   /* borrowed from spec: [ did ] of an allow-list, or NULL */
+    json_t *regions;   /* borrowed from spec: where shards may be trained (regions.h), or NULL */
     json_t *amendable; /* borrowed from spec: [ name ] of what its sponsor may change (amendment.h), or NULL */
     int64_t rounds, shards;
     int64_t trainers_quorum, trainers_limit, round_ms, close_ms, drop_after;
@@ -26,6 +27,7 @@ struct rules {
     int64_t threshold, size, view_ms, settle_ms, release_threshold;
     int64_t spot_check;       /* units */
     int64_t checkpoint_every; /* steps; 1 where the spec does not say */
+    int64_t batches;          /* most batches of a step that a trainer may state; 0: all do one */
     int64_t challenge_rounds, answer_rounds, seed_lead;
     int64_t expiry_rounds, share_trainers, share_syncers; /* shares in units */
     int rollback;                                         /* correction: 0 refold, 1 rollback */

@@ -298,6 +298,7 @@ static void check_first(struct sim *s, json_t *record, json_t *certificate)
         sim_fail(s, FORK, "%s: %s", err.place, err.message);
     check_kind(s, previous, record);
     check_timely(s, record);
+    check_work(s, previous, record);
     json_array_foreach(json_object_get(record, "convicted"), i, item)
     {
         if (is_honest(s, value_text(item, "did")))

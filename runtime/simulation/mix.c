@@ -38,8 +38,8 @@ enum fault fault_named(const char *name, size_t size)
 
 const char *invariant_name(enum invariant invariant)
 {
-    static const char *const names[INVARIANTS] = { "holds",     "fork",  "statement", "money",  "censored",
-                                                   "convicted", "state", "ends",      "restart" };
+    static const char *const names[INVARIANTS] = { "holds",     "fork",     "statement", "money", "censored",
+                                                   "convicted", "assigned", "state",     "ends",  "restart" };
     return names[invariant];
 }
 
@@ -170,6 +170,8 @@ struct simulation simulation_from_seed(uint64_t seed)
     }
     set.amends = sim_below(&dice, 8) == 0;
     set.deposits = sim_below(&dice, 8) == 0;
+    set.capacities = seed % 16 == 4 || seed % 16 == 14;
+    set.regions = seed % 16 == 10 || seed % 16 == 14;
     return set;
 }
 

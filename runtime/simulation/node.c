@@ -70,6 +70,21 @@ static void read_enrolments(struct node *n)
     }
 }
 
+/* What an enrolment says of a trainer; who lies says whatever gets it most. */
+static void say_capacity(const struct sim *s, const struct node *n, json_t *payload)
+{
+    static const char *const places[] = { "eu", "us", NULL };
+    int64_t i = n - s->nodes;
+    const char *place = n->lie != FAULT_KINDS ? "eu" : places[((uint64_t)i + s->set->seed / 16) % 3];
+    if (n->syncer)
+        return;
+    if (s->set->capacities)
+        json_object_set_new(payload, "capacity",
+                            json_pack("{si}", "batches", n->lie != FAULT_KINDS ? MOST_BATCHES : (int)(1 + i % 3)));
+    if (s->set->regions && place)
+        json_object_set_new(payload, "region", json_string(place));
+}
+
 /* A member that begins without a disk begins with an enrolment of its own. */
 static void enrol(struct sim *s, struct node *n)
 {
@@ -80,6 +95,7 @@ static void enrol(struct sim *s, struct node *n)
     if (n->syncer)
         json_object_set_new(payload, "nonce", json_integer(n->life));
     json_decref(n->enrolment);
+    say_capacity(s, n, payload);
     n->enrolment = sim_sign(s, "enrolment", payload, NULL);
     json_decref(payload);
 }
@@ -343,6 +359,7 @@ static bool perform(struct sim *s, int i, const struct action *action)
         n->cancelled = value_integer(body, "round");
         break;
     case ACTION_TRAIN:
+        check_told(s, i, json_object_get(body, "context"));
         if (answers_training(s, i, value_integer(body, "round")))
             sim_later(s, i, 300 + sim_below(s, 900), EVENT_TRAINED,
                       json_pack("{sOso}", "round", json_object_get(body, "round"), "contribution",

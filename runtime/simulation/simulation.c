@@ -253,6 +253,11 @@ static json_t *make_spec(const struct sim *s)
     json_object_set_new(spec, "account", json_string(chain_sponsor(s->chain, account)));
     if (set->deposits)
         json_object_set_new(json_object_get(spec, "trust"), "stake", json_string("101"));
+    if (set->capacities)
+        json_object_set_new(json_object_get(spec, "limits"), "batches", json_integer(MOST_BATCHES));
+    if (set->regions)
+        json_object_set_new(json_object_get(spec, "dataset"), "regions",
+                            json_pack("[{sss[[ii]]}{sss[[ii]]}]", "name", "eu", "only", 0, 1, "name", "us", "prefer", 2, 4));
     if (set->amends) {
         json_object_set_new(spec, "amendable", json_pack("[ssss]", "end", "pause", "quorum.trainers", "trust.spot_check"));
     }

@@ -16,6 +16,7 @@
  *     money      conserved; exactly the accepted are paid, once, after the window; refunds at expiry only
  *     censored   what reached every honest member before it closed stands in the record
  *     convicted  nobody honest is
+ *     assigned   what a trainer is told to do follows from the record before and the seed; shards stay in their regions
  *     state      a skip carries the state; the last state is the fold of what was kept
  *     ends       once faults have stopped, every round is over within simulation_bound
  *     restart    what a restarted machine has is what was decided
@@ -78,7 +79,7 @@ enum fault {
     LIE_TRAINER = LIE_ACCUSE
 };
 
-enum invariant { HOLDS, FORK, STATEMENT, MONEY, CENSORED, CONVICTED, STATE, ENDS, RESTART, INVARIANTS };
+enum invariant { HOLDS, FORK, STATEMENT, MONEY, CENSORED, CONVICTED, ASSIGNED, STATE, ENDS, RESTART, INVARIANTS };
 
 struct simulation {
     uint64_t seed;
@@ -93,6 +94,8 @@ struct simulation {
     bool rollback;
     bool keeps;                    /* the plan says inner = "keep": contributions begin with what the one before ended with */
     bool deposits;                 /* trainers lock a stake, which can be lost */
+    bool capacities;               /* trainers state how many batches they take in a step; liars the most that they may */
+    bool regions;                  /* some shards belong to a region; liars say that they are there */
     bool amends;                   /* the sponsor changes the run as it goes on */
     int64_t wipe_at;               /* ms at which the first syncer loses its disk; 0: never */
     bool absent_trainer;           /* the last trainer answers nothing in rounds 2 to 4: it is dropped */

@@ -9,7 +9,7 @@
  *     worker.c       keys that cost nothing, hashes instead of training
  *     sponsor.c      amendments
  *     liars.c        what a liar says instead
- *     checks.c       the invariants of records; checks_money.c those of payments
+ *     checks.c       the invariants of records; checks_money.c those of payments, checks_work.c those of assignments
  */
 #ifndef RONDO_SIMULATION_PARTS_H
 #define RONDO_SIMULATION_PARTS_H
@@ -23,7 +23,16 @@
  * whether someone changes a record that it was given. */
 enum { LARGE = 100, NAMES = 64 };
 
-enum { BLOCK_MS = 200, VIEW_MS = 1000, ROUND_MS = 8000, TICK_MS = 250, SEED_LEAD = 15, EXPIRY_ROUNDS = 200, FINALITY = 3 };
+enum {
+    BLOCK_MS = 200,
+    VIEW_MS = 1000,
+    ROUND_MS = 8000,
+    TICK_MS = 250,
+    SEED_LEAD = 15,
+    EXPIRY_ROUNDS = 200,
+    FINALITY = 3,
+    MOST_BATCHES = 4
+};
 
 enum what { WHAT_EVENT, WHAT_TIMER, WHAT_BLOCK, WHAT_START, WHAT_WIPE, WHAT_TICK };
 
@@ -188,7 +197,7 @@ json_t *liar_answer(struct sim *s, json_t *message);
 
 void sponsor_amends(struct sim *s); /* once a block: now and then a change of the run, as a rule one that may be refused */
 
-/* ---- checks.c, checks_money.c; each fails the simulation */
+/* ---- checks.c, checks_money.c, checks_work.c; each fails the simulation */
 
 void check_statement(struct sim *s, struct node *from, const json_t *envelope);
 void check_final(struct sim *s, int node, json_t *record, json_t *certificate);
@@ -196,6 +205,8 @@ void check_restart(struct sim *s, int node);
 void check_leads(struct sim *s, const struct node *n, const json_t *state); /* what ACTION_STATE tells */
 void check_deadline(struct sim *s);
 void check_end(struct sim *s);
+void check_told(struct sim *s, int node, const json_t *context); /* what a trainer is told to do */
+void check_work(struct sim *s, const json_t *previous, const json_t *record);
 void check_payout(struct sim *s, const json_t *record, const json_t *payout);
 const json_t *check_record(const struct sim *s, int64_t round); /* the final record; NULL */
 

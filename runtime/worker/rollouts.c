@@ -58,7 +58,7 @@ bool rollouts_new(struct rollouts *r, struct session *s, const json_t *shards, s
 {
     struct hasher h;
 
-    *r = (struct rollouts){ .session = s, .seed = seed, .round = round, .clip = clip };
+    *r = (struct rollouts){ .session = s, .seed = seed, .round = round, .clip = clip, .batch_tokens = s->rules.batch_tokens };
     hash_start(&h, "rondo/rollout");
     hash_fixed(&h, seed.bytes, sizeof seed.bytes);
     hash_text(&h, did);
@@ -314,7 +314,7 @@ static int64_t bucket(int64_t size)
 static const struct prompt **take(struct rollouts *r, size_t *count)
 {
     const struct session *s = r->session;
-    size_t samples = (size_t)s->rollout.samples, most = (size_t)s->rules.batch_tokens / samples / BATCH_BUCKET + 1, groups = 0;
+    size_t samples = (size_t)s->rollout.samples, most = (size_t)r->batch_tokens / samples / BATCH_BUCKET + 1, groups = 0;
     const struct prompt **list = calloc((most + 1) * samples, sizeof *list);
     int64_t longest = 0;
 
@@ -325,7 +325,7 @@ static const struct prompt **take(struct rollouts *r, size_t *count)
         int64_t time = bucket((int64_t)p->count + most_tokens(s, p));
 
         longest = time > longest ? time : longest;
-        if (groups > 0 && (int64_t)((groups + 1) * samples) * longest > s->rules.batch_tokens)
+        if (groups > 0 && (int64_t)((groups + 1) * samples) * longest > r->batch_tokens)
             break;
         for (size_t i = 0; i < samples; i++)
             list[groups * samples + i] = p;

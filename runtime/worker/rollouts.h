@@ -29,6 +29,7 @@ struct rollouts {
     struct hash seed, draws;
     int64_t round;
     double clip;
+    int64_t batch_tokens; /* the spec's; running.c sets what the trainer's part of the round has */
 };
 
 /* `shards` are CIDs. `did` is the trainer's. Errors: missing (no prompt). Free with rollouts_free, after a failure too. */

@@ -22,6 +22,14 @@ void running_free(struct running *r)
     free(r->rates);
 }
 
+/* Of batch_tokens in a step: what the trainer stated. */
+static int64_t batches_of(const json_t *context)
+{
+    int64_t stated = document_integer(context, "batches");
+
+    return stated > 1 ? stated : 1;
+}
+
 static bool load_data(struct running *r, const json_t *shards, struct hash seed, struct error *err)
 {
     size_t count = json_array_size(shards);
@@ -29,10 +37,14 @@ static bool load_data(struct running *r, const json_t *shards, struct hash seed,
     struct batch_rules rules = r->s->rules;
     bool ok = true;
 
+    rules.batch_tokens *= batches_of(r->context);
+
     if (r->s->rollout.samples) {
         free(lists);
-        return rollouts_new(&r->rollouts, r->s, shards, seed, document_text(r->context, "did"), r->round,
-                            plan_number(r->plan, "clip", 0), err);
+        ok = rollouts_new(&r->rollouts, r->s, shards, seed, document_text(r->context, "did"), r->round,
+                          plan_number(r->plan, "clip", 0), err);
+        r->rollouts.batch_tokens = rules.batch_tokens;
+        return ok;
     }
     for (size_t i = 0; ok && i < count; i++) {
         struct hash id;

@@ -239,6 +239,22 @@ static void a_trainer_that_was_dropped_enrols_again_and_is_accepted(void **state
     }
 }
 
+static void trainers_state_what_they_take_and_shards_stay_in_their_regions(void **state)
+{
+    (void)state;
+    struct simulation set = simulation_calm(1);
+    for (set.seed = 1; set.seed < 12; set.seed++) {
+        set.capacities = set.seed % 3 != 0;
+        set.regions = set.seed % 3 != 1;
+        assert_int_equal(run(set).train, set.rounds);
+    }
+    set.capacities = set.regions = true; /* and shards of one that is away come first, dealt to others */
+    set.absent_trainer = true;
+    set.rounds = 8;
+    for (set.seed = 12; set.seed < 20; set.seed++)
+        assert_true(run(set).last_trainer_at > 5);
+}
+
 static void a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said(void **state)
 {
     (void)state;
@@ -314,6 +330,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(whatever_one_member_says_every_round_is_trained),
         cmocka_unit_test(too_few_contributions_give_a_skip_and_the_run_goes_on),
         cmocka_unit_test(a_trainer_that_was_dropped_enrols_again_and_is_accepted),
+        cmocka_unit_test(trainers_state_what_they_take_and_shards_stay_in_their_regions),
         cmocka_unit_test(a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said),
         cmocka_unit_test(seeds_that_broke_an_invariant_once_keep_it),
         cmocka_unit_test(a_large_network_decides_and_pays_with_messages_that_grow_with_its_nodes),

@@ -1,0 +1,133 @@
+#include "runtime/simulation/simulation_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/round/amendment.h"
+#include "runtime/round/assignment.h"
+#include "runtime/round/value.h"
+
+/* An assignment of the round after `previous`, from its members in another order. */
+static json_t *draw_again(struct sim *s, const json_t *previous, const char *seed)
+{
+    struct hash hash;
+    json_t *members = json_array(), *other = json_copy((json_t *)previous), *parts;
+    for (size_t i = json_array_size(json_object_get(previous, "members")); i-- > 0;)
+        json_array_append(members, json_array_get(json_object_get(previous, "members"), i));
+    json_object_set_new(other, "members", members);
+    hash_parse(seed, &hash);
+    parts = assignment_draw(&s->rules, other, hash);
+    json_decref(other);
+    return parts;
+}
+
+void check_told(struct sim *s, int node, const json_t *context)
+{
+    const struct node *n = &s->nodes[node];
+    const json_t *previous = check_record(s, value_integer(context, "round") - 1);
+    if (!previous || n->lie != FAULT_KINDS)
+        return;
+    json_t *parts = draw_again(s, previous, value_text(context, "seed")), *part = value_find(parts, "did", n->did);
+    if (!json_equal(json_object_get(part, "shards"), json_object_get(context, "shards")) ||
+        value_integer(part, "weight") != value_integer(context, "weight"))
+        sim_fail(s, ASSIGNED, "round %lld: %s is told to do what record and seed do not give",
+                 (long long)value_integer(context, "round"), n->did);
+    json_decref(parts);
+}
+
+/* Whether the spec lets a trainer of that region have the shard: told again as the spec of make_spec says it. */
+static bool may_have(const struct sim *s, const char *region, int64_t shard)
+{
+    return !s->set->regions || shard > 1 || !strcmp(region, "eu");
+}
+
+static int64_t capacity_of(const struct sim *s, const json_t *member)
+{
+    int64_t batches = s->set->capacities ? value_integer(member, "batches") : 0;
+    for (int64_t k = 0; k < value_integer(member, "absent"); k++)
+        batches /= 2;
+    return batches > 1 ? batches : 1;
+}
+
+/* Every shard that somebody may have is in one part; nobody has one that it may not; and in proportion where no shard is bound. */
+static void check_parts(struct sim *s, const json_t *previous, const json_t *parts, int64_t round)
+{
+    json_t *members = json_object_get(previous, "members"), *member, *shard;
+    int64_t sum = 0, shards = s->rules.shards;
+    size_t i, k;
+    json_array_foreach(members, i, member) sum += value_is(member, "role", "trainer") ? capacity_of(s, member) : 0;
+    json_t *dealt = json_object();
+    json_array_foreach(members, i, member)
+    {
+        json_t *part = value_find(parts, "did", value_text(member, "did"));
+        int64_t count = (int64_t)json_array_size(json_object_get(part, "shards")), mine = capacity_of(s, member);
+        json_array_foreach(json_object_get(part, "shards"), k, shard)
+        {
+            char key[24];
+            snprintf(key, sizeof key, "%lld", (long long)json_integer_value(shard));
+            if (json_object_get(dealt, key) || !may_have(s, value_text(member, "region"), json_integer_value(shard)))
+                sim_fail(s, ASSIGNED, "round %lld: shard %s is not %s's", (long long)round, key, value_text(member, "did"));
+            json_object_set_new(dealt, key, json_true());
+        }
+        if (part && !s->set->regions && (count < shards * mine / sum || count > (shards * mine + sum - 1) / sum))
+            sim_fail(s, ASSIGNED, "round %lld: %s has %lld of %lld shards and takes %lld of %lld", (long long)round,
+                     value_text(member, "did"), (long long)count, (long long)shards, (long long)mine, (long long)sum);
+        if (part && value_integer(part, "weight") != (s->set->capacities && count ? mine : count))
+            sim_fail(s, ASSIGNED, "round %lld: another weight than the work of %s", (long long)round, value_text(member, "did"));
+    }
+    for (int64_t at = 0; at < shards; at++) {
+        char key[24];
+        bool somebody = false;
+        snprintf(key, sizeof key, "%lld", (long long)at);
+        json_array_foreach(members, i, member) somebody |=
+            value_is(member, "role", "trainer") && may_have(s, value_text(member, "region"), at);
+        if (somebody != (json_object_get(dealt, key) != NULL))
+            sim_fail(s, ASSIGNED, "round %lld: shard %s is dealt %s", (long long)round, key, somebody ? "to nobody" : "wrongly");
+    }
+    json_decref(dealt);
+}
+
+/* What was not returned, or could not be dealt, comes first in the next round. */
+static void check_left(struct sim *s, const json_t *record, const json_t *parts)
+{
+    json_t *contributions = json_object_get(record, "contributions"), *unreturned = json_object_get(record, "unreturned"), *part,
+           *shard, *item;
+    size_t i, k, n, left = json_array_size(json_object_get(record, "undealt"));
+    json_array_foreach((json_t *)parts, i, part)
+    {
+        bool ok = false;
+        json_array_foreach(contributions, k, item)
+        {
+            bool own = value_is(item, "did", value_text(part, "did"));
+            ok |= own && value_is(item, "code", "ok");
+            if (own && value_integer(item, "weight") != value_integer(part, "weight"))
+                sim_fail(s, ASSIGNED, "round %lld: the record has another weight of %s",
+                         (long long)value_integer(record, "round"), value_text(part, "did"));
+        }
+        json_array_foreach(json_object_get(part, "shards"), k, shard)
+        {
+            bool listed = false;
+            json_array_foreach(unreturned, n, item) listed |= json_equal(item, shard);
+            left += !ok;
+            if (listed == ok)
+                sim_fail(s, ASSIGNED, "round %lld: shard %lld is %s", (long long)value_integer(record, "round"),
+                         (long long)json_integer_value(shard), ok ? "called unreturned" : "lost");
+        }
+    }
+    if (left != json_array_size(unreturned))
+        sim_fail(s, ASSIGNED, "round %lld: %zu shards are left, %zu are listed", (long long)value_integer(record, "round"), left,
+                 json_array_size(unreturned));
+}
+
+void check_work(struct sim *s, const json_t *previous, const json_t *record)
+{
+    int64_t round = value_integer(record, "round");
+    if (!previous || !amendment_trains(&s->rules, previous, round))
+        return;
+    json_t *parts = draw_again(s, previous, value_text(record, "seed"));
+    if (json_array_size(parts)) {
+        check_parts(s, previous, parts, round);
+        check_left(s, record, parts);
+    }
+    json_decref(parts);
+}
