@@ -427,6 +427,14 @@ struct call_state call_begin(const struct call_grammar *g)
     return s;
 }
 
+struct call_state call_begin_name(const struct call_grammar *g)
+{
+    struct call_state s = { 0 };
+
+    begin_name(g, &s);
+    return s;
+}
+
 bool call_feed(const struct call_grammar *g, struct call_memory *m, struct call_state *s, uint32_t symbol)
 {
     bool done = false;

@@ -26,9 +26,10 @@ struct call_symbols {
 };
 
 /* How a template prints calls (call_form.h makes it). `again`: what stands between the arguments of one call and the name of the next; empty:
- * there is one call. The first symbol of `middle` is in no name. */
+ * there is one call. `later`: what stands between text of the turn and the name, less the space it begins with; empty: no text stands before a call.
+ * The first symbol of `middle` is in no name. */
 struct call_form {
-    struct call_symbols head, middle, tail, again;
+    struct call_symbols head, middle, tail, again, later;
 };
 
 struct call_grammar {
@@ -77,6 +78,8 @@ struct call_state {
 };
 
 struct call_state call_begin(const struct call_grammar *g);
+/* Behind the head, or what stands for it later in a turn: the first call's name comes next. */
+struct call_state call_begin_name(const struct call_grammar *g);
 /* Reads a symbol; false: it may not come, and the state means nothing any more. */
 bool call_feed(const struct call_grammar *g, struct call_memory *m, struct call_state *s, uint32_t symbol);
 /* The answer may end here, and how many symbols the shortest way there takes. */

@@ -8,6 +8,7 @@
 #define ONE   "probe_of_a_name"
 #define TWO   "probe_of_the_other"
 #define PROBE "probe_of_arguments"
+#define TEXT  "probe_of_text"
 
 void call_form_free(struct call_form *form)
 {
@@ -15,6 +16,7 @@ void call_form_free(struct call_form *form)
     free(form->middle.list);
     free(form->tail.list);
     free(form->again.list);
+    free(form->later.list);
     *form = (struct call_form){ 0 };
 }
 
@@ -69,24 +71,24 @@ static const char *why_not(const struct conversation_counts *counts)
     return "the template prints no calls";
 }
 
-/* The conversation with a turn of `count` calls. */
-static json_t *probe_row(const json_t *conversation, int count)
+/* The conversation with a turn of `count` calls, behind `text` where it is not NULL. */
+static json_t *probe_row(const json_t *conversation, const char *text, int count)
 {
     json_t *row = json_copy((json_t *)(uintptr_t)conversation), *messages = json_copy(json_object_get(conversation, "messages"));
     json_t *calls = json_pack("[o]", probe_call(ONE, "call00001"));
 
     if (count > 1)
         json_array_append_new(calls, probe_call(TWO, "call00002"));
-    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "assistant", "tool_calls", calls));
+    json_array_append_new(messages, json_pack("{s:s, s:s*, s:o}", "role", "assistant", "content", text, "tool_calls", calls));
     json_object_set_new(row, "messages", messages);
     return row;
 }
 
-static bool printed(const struct conversation_format *format, const json_t *conversation, int count, struct call_symbols *out,
-                    struct error *err)
+static bool printed(const struct conversation_format *format, const json_t *conversation, const char *before, int count,
+                    struct call_symbols *out, struct error *err)
 {
     struct conversation_format wide = *format;
-    json_t *row = probe_row(conversation, count);
+    json_t *row = probe_row(conversation, before, count);
     uint32_t turn = (uint32_t)json_array_size(json_object_get(row, "messages")) - 1;
     char *text = json_dumps(row, JSON_COMPACT);
     struct rows rows = { 0 };
@@ -202,6 +204,27 @@ static void read_again(struct call_form *form, const struct call_symbols *two)
     call_form_free(&other);
 }
 
+/* The form of a call behind text, if it is otherwise that of a call alone. */
+static void read_later(struct call_form *form, const struct call_symbols *both)
+{
+    const size_t text = find(both, 0, TEXT);
+    struct parts p;
+    struct call_form other = { 0 };
+
+    if (text == SIZE_MAX || !parts_of(both, text + strlen(TEXT), ONE, &p))
+        return;
+    slice(both, p.name_end, p.arguments, &other.middle);
+    slice(both, p.arguments_end, both->count, &other.tail);
+    if (equal(&other.middle, &form->middle) && equal(&other.tail, &form->tail)) {
+        size_t from = text + strlen(TEXT);
+
+        while (from < p.name && is_space(both->list[from]))
+            from++;
+        slice(both, from, p.name, &form->later);
+    }
+    call_form_free(&other);
+}
+
 /* What was printed for one call must be read as that call. */
 static bool reads_back(const struct call_symbols *one)
 {
@@ -226,13 +249,13 @@ static bool reads_back(const struct call_symbols *one)
 bool call_form_read(struct call_form *form, const struct conversation_format *format, const json_t *conversation,
                     struct error *err)
 {
-    struct call_symbols one = { 0 }, two = { 0 };
+    struct call_symbols one = { 0 }, two = { 0 }, both = { 0 };
     struct error none = { 0 };
     struct parts p;
     bool ok;
 
     *form = (struct call_form){ 0 };
-    ok = printed(format, conversation, 1, &one, err);
+    ok = printed(format, conversation, NULL, 1, &one, err);
     if (ok && (!parts_of(&one, 0, ONE, &p) || !reads_back(&one)))
         ok = refused(err,
                      "the template writes calls in a form that cannot be read back: a name, then arguments in JSON, are needed");
@@ -240,10 +263,13 @@ bool call_form_read(struct call_form *form, const struct conversation_format *fo
         slice(&one, 0, p.name, &form->head);
         slice(&one, p.name_end, p.arguments, &form->middle);
         slice(&one, p.arguments_end, one.count, &form->tail);
-        if (printed(format, conversation, 2, &two, &none))
+        if (printed(format, conversation, NULL, 2, &two, &none))
             read_again(form, &two);
+        if (printed(format, conversation, TEXT, 1, &both, &none))
+            read_later(form, &both);
     }
     free(one.list);
     free(two.list);
+    free(both.list);
     return ok;
 }

@@ -4,6 +4,7 @@
  *         <tool_call>{"name": "NAME", "arguments": {"PROBE": 1}}</tool_call><|im_end|>
  *         └── head ──────────┘    └─── middle ────┘└──────────┘└─── tail ──────────┘
  *     a turn of two calls: between the first one's arguments and the second one's name stands `again`
+ *     a turn of text and a call: between the two stands `later`, where the call is printed as above
  *
  * The last token, which ends the turn, is left out of the tail: whoever draws tokens knows it. Where the template writes two calls
  * otherwise than one, or refuses to, `again` is empty.

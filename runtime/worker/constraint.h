@@ -3,8 +3,9 @@
  *     tools of the conversation ── call_schema ──┐
  *     its template              ── call_form ────┴─> call_automaton ── token_table ──> a bit for each token, before each draw
  *
- * With a choice the answer may be free text, too. It is a call from where it begins with all of the opening that the template prints before a
- * name; a token that would write the opening and then what is no call, or no whole one, may not come. What has parted from the opening is text.
+ * With a choice the answer may be free text, too. It is a call from where it has all of the opening that the template prints before a name: at its
+ * beginning the form's head, anywhere the form's `later`. A token that would write the opening and then what is no call, or no whole one, may not come.
+ * Where openings stand is found as in Knuth, Morris, Pratt (SIAM J. Comput. 6, 1977): time is linear in the answer.
  *
  * An answer is one call or several (call_automaton.h), then the end of the turn. It is whole within the tokens that it may have: a token
  * is left out where the shortest right answer behind it would not fit. The same tokens are allowed on every machine.
@@ -16,15 +17,26 @@
 #include "native/text/token_table.h"
 #include "runtime/worker/generate.h"
 
+/* Where an answer stands. */
+struct constraint_place {
+    struct call_state state; /* of the call; before it begins, of the head */
+    uint32_t later;          /* symbols of the form's `later` that the text ends with */
+    bool calls;              /* a call has begun */
+    bool parted;             /* the answer does not begin with the head */
+};
+
 /* Of one sequence. Zero is none. */
 struct constraint {
     struct call_schema schema;
     struct call_form form;
     struct call_grammar grammar;
     struct call_memory memory;
-    struct call_state state;
-    uint32_t fed;      /* tokens of the sequence */
-    bool choice, text; /* text may come instead; it has */
+    struct constraint_place place;
+    uint32_t *shorter; /* owned: of each beginning of `later`, the longest one that it ends with */
+    uint32_t *closers; /* owned: the tokens that may end an opening */
+    size_t closer_count;
+    uint32_t fed; /* tokens of the sequence */
+    bool choice;  /* text may come instead */
 };
 
 /* For what follows `conversation`, in at most `most` tokens, the one that ends the turn included. Free with constraint_free, after a failure too.

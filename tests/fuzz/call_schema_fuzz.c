@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static uint32_t head[] = { '{', '"', 'n', 'a', 'm', 'e', '"', ':', '"' },
                     middle[] = { '"', ',', '"', 'a', 'r', 'g', 'u', 'm', 'e', 'n', 't', 's', '"', ':' }, tail[] = { '}' };
-    const struct call_form form = { { head, 9 }, { middle, 14 }, { tail, 1 }, { 0 } };
+    const struct call_form form = { { head, 9 }, { middle, 14 }, { tail, 1 }, { 0 }, { 0 } };
     json_t *tools = json_read((const char *)bytes, size, 1 << 20, NULL), *calls;
     struct call_schema schema = { 0 };
     struct call_grammar g;

@@ -459,6 +459,7 @@ static void how_calls_are_printed_is_learned_from_the_template(void **state)
     is(&form.middle, "\", \"arguments\": ");
     is(&form.tail, "}\n</tool_call>");
     is(&form.again, "}\n</tool_call><tool_call>\n{\"name\": \"");
+    is(&form.later, "<tool_call>\n{\"name\": \"");
     call_form_free(&form);
     if (!learned(TURNS("{% if m.tool_calls %}[TOOL_CALLS]["
                        "{% for c in m.tool_calls %}{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments "
@@ -479,6 +480,26 @@ static void how_calls_are_printed_is_learned_from_the_template(void **state)
     is(&form.head, "{\"name\": \"");
     is(&form.middle, "\", \"parameters\": ");
     is(&form.again, "");
+    is(&form.later, "{\"name\": \"");
+    call_form_free(&form);
+    if (!learned("{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}\n{% if "
+                 "m.tool_calls %}<think>\n\n</think>\n\n{% if m.content "
+                 "%}{{ m.content }}\n\n"
+                 "{% endif %}<tool_call>{\"name\": \"{{ m.tool_calls[0].function.name }}\", \"arguments\": {{ "
+                 "m.tool_calls[0].function.arguments | tojson }}}"
+                 "{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
+                 "%}<|im_start|>assistant\n{% endif %}",
+                 &form, &err))
+        fail_msg("%s", err.message);
+    is(&form.head, "<think>\n\n</think>\n\n<tool_call>{\"name\": \"");
+    is(&form.later, "<tool_call>{\"name\": \"");
+    call_form_free(&form);
+    if (!learned(
+            TURNS("{% if m.tool_calls and m.content %}{{ raise_exception('either') }}{% endif %}{% for c in m.tool_calls or [] %}"
+                  "<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}"),
+            &form, &err))
+        fail_msg("%s", err.message);
+    is(&form.later, ""); /* no text stands before a call there */
     call_form_free(&form);
 }
 

@@ -75,7 +75,8 @@ static size_t count_allowed(const struct answer *a)
 
 static void text_is_free_and_may_end_anywhere(void **state)
 {
-    static const char *const texts[] = { "", "Hello", "Hello <tool_call>{\"name\": \"nothing", "<tool_call> no" };
+    static const char *const texts[] = { "", "Hello", "Hello <tool_call>{\"names\": \"nothing", "<tool_call> no",
+                                         "<tool_call><tool_call>{" };
     struct answer a;
 
     (void)state;
@@ -87,12 +88,11 @@ static void text_is_free_and_may_end_anywhere(void **state)
     }
 }
 
-static void behind_the_opening_stands_a_call(void **state)
+static void only_names_may_come(const char *text)
 {
     struct answer a;
 
-    (void)state;
-    begin(&a, "<tool_call>{\"name\": \"", MOST);
+    begin(&a, text, MOST);
     assert_false(may(&a, id_of("<|im_end|>")));
     assert_true(count_allowed(&a) > 0);
     for (uint32_t id = 0; id < table.ids; id++)
@@ -106,6 +106,66 @@ static void behind_the_opening_stands_a_call(void **state)
             assert_true(begins);
         }
     end(&a);
+}
+
+static void behind_the_opening_stands_a_call_wherever_it_is(void **state)
+{
+    (void)state;
+    only_names_may_come("<tool_call>{\"name\": \"");
+    only_names_may_come("Let me look.\n<tool_call>{\"name\": \"");
+    only_names_may_come("<tool_call>{\"<tool_call>{\"name\": \"");
+    only_names_may_come("<tool_call><tool_call>{\"name\": \"");
+}
+
+/* A text behind which the whole call of the row's own tool stands ends there, and nowhere within the call. */
+static void a_call_behind_text_is_whole_and_ends_the_turn(void **state)
+{
+    struct answer a;
+    char text[400];
+
+    (void)state;
+    begin(&a, "Yes. ", MOST);
+    snprintf(text, sizeof text, "Yes. <tool_call>{\"name\": \"%s", a.c.schema.names.list[0].bytes);
+    end(&a);
+    begin(&a, text, MOST);
+    assert_false(may(&a, id_of("<|im_end|>")));
+    assert_true(may(&a, id_of("\"")));
+    assert_false(may(&a, id_of("}")));
+    end(&a);
+}
+
+/* Behind text made of pieces of the opening, which hold none that is whole, an opening is found, and not before. */
+static void an_opening_is_found_among_pieces_of_it(void **state)
+{
+    static const char opening[] = "<tool_call>{\"name\": \"";
+    size_t tried = 0;
+
+    (void)state;
+    for (uint32_t round = 0; round < 60; round++) {
+        struct answer a;
+        char text[96];
+        size_t size = 0;
+
+        while (size < 40) {
+            const float drawn = fixture_weight("pieces", round * 64 + (uint32_t)size, 2) + 1; /* [0, 2) */
+
+            size += (size_t)snprintf(text + size, sizeof text - size, "%.*s%s", 1 + (int)(drawn * 10), opening,
+                                     (int)(drawn * 64) % 3 ? "" : "x");
+            text[size] = 0;
+        }
+        strcat(text, opening);
+        if (strstr(text, opening) != text + size)
+            continue;
+        begin(&a, text, MOST);
+        assert_true(a.c.place.calls);
+        end(&a);
+        text[size] = 0;
+        begin(&a, text, MOST);
+        assert_false(a.c.place.calls);
+        end(&a);
+        tried++;
+    }
+    assert_true(tried > 20);
 }
 
 /* One symbol before the opening ends: text may part from it, but nothing may end it otherwise than a call does. */
@@ -168,7 +228,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_free_and_may_end_anywhere),
-        cmocka_unit_test(behind_the_opening_stands_a_call),
+        cmocka_unit_test(behind_the_opening_stands_a_call_wherever_it_is),
+        cmocka_unit_test(a_call_behind_text_is_whole_and_ends_the_turn),
+        cmocka_unit_test(an_opening_is_found_among_pieces_of_it),
         cmocka_unit_test(no_call_is_begun_that_is_none_or_has_no_room),
     };
 
