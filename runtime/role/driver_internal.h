@@ -30,7 +30,7 @@ struct driver_job {
 /* The release of one round, on its way to the ledger. */
 struct driver_release {
     int64_t round;
-    json_t *body; /* of the RELEASE action; NULL while only others have signed */
+    json_t *body; /* of the RELEASE action */
     struct release release;
     struct hash digest;
     bool known; /* release and digest are worked out */
@@ -39,12 +39,19 @@ struct driver_release {
         struct account_signature signature;
     } signatures[SPEC_PANEL];
     size_t signature_count;
-    json_t *early; /* signatures that came before the digest was known */
     bool submitting, done;
     uint64_t next_try;
     struct driver *driver;
     struct driver_release *next;
 };
+
+/* A signature that came before this member had worked the release out itself: whose it is cannot be told yet. */
+struct driver_early {
+    int64_t round; /* 0: none */
+    struct account_signature signature;
+};
+
+enum { DRIVER_EARLY = 1024 };
 
 /* An enrolment whose deposit is looked for on the ledger. */
 struct driver_deposit {
@@ -87,6 +94,8 @@ struct driver {
     struct ledger_status ledger;
     bool ledger_known;
     struct driver_release *releases;
+    struct driver_early early[DRIVER_EARLY]; /* a ring: the oldest gives way, and comes again if it is of use */
+    size_t early_next;
     json_t *dues; /* of a trainer: [ { round, record, since } ] settled with pay for it and not seen released */
     bool due_busy;
     uint64_t due_next;

@@ -11,8 +11,8 @@
 
 enum { RELEASE_RETRY_MS = 2000, RELEASE_TURN_MS = 300 };
 
-/* Others' signatures are taken before this member has worked a release out itself, for the newest rounds and so many; they come again. */
-enum { EARLY_ROUNDS = 64, EARLY_MOST = 2 * SPEC_PANEL };
+/* Others' signatures are taken before this member has worked a release out itself, for the newest rounds. */
+enum { EARLY_ROUNDS = 64 };
 
 /* --- head and blocks ---------------------------------------------------------------------------------------------------- */
 
@@ -205,16 +205,12 @@ static void deposits_ask(struct driver *d)
 
 /* --- releases ------------------------------------------------------------------------------------------------------------ */
 
-static struct driver_release *release_of(struct driver *d, int64_t round)
+static struct driver_release *release_find(struct driver *d, int64_t round)
 {
-    for (struct driver_release *r = d->releases; r; r = r->next)
-        if (r->round == round)
-            return r;
+    struct driver_release *r = d->releases;
 
-    struct driver_release *r = calloc(1, sizeof *r);
-
-    *r = (struct driver_release){ .round = round, .driver = d, .next = d->releases, .early = json_array() };
-    d->releases = r;
+    while (r && r->round != round)
+        r = r->next;
     return r;
 }
 
@@ -226,7 +222,6 @@ void driver_ledger_free(struct driver *d)
     for (struct driver_release *r = d->releases, *next; r; r = next) {
         next = r->next;
         json_decref(r->body);
-        json_decref(r->early);
         free(r);
     }
 }
@@ -234,7 +229,7 @@ void driver_ledger_free(struct driver *d)
 bool driver_releases_done(const struct driver *d)
 {
     for (const struct driver_release *r = d->releases; r; r = r->next)
-        if (r->body && !r->done)
+        if (!r->done)
             return false;
     return true;
 }
@@ -278,12 +273,12 @@ void driver_release_signature(struct driver *d, int64_t round, const json_t *bod
     if (!d->is_member || of < 1 || (!deposit && of > d->course->spec.rounds) || of >= driver_round(d) ||
         of + EARLY_ROUNDS < driver_round(d) || !read_signature(body, &signature))
         return;
-    struct driver_release *r = release_of(d, round);
+    struct driver_release *r = release_find(d, round);
 
-    if (r->known)
+    if (r && r->known)
         add_signature(r, &signature);
-    else if (!r->done && json_array_size(r->early) < EARLY_MOST)
-        json_array_append_new(r->early, json_pack("{s:O}", "signature", json_object_get(body, "signature")));
+    else if (!r || !r->done)
+        d->early[d->early_next++ % DRIVER_EARLY] = (struct driver_early){ round, signature };
 }
 
 static void ignore_answer(void *context, struct http_answer *answer)
@@ -331,8 +326,6 @@ static bool work_out(struct driver_release *r, const struct ledger_escrow *escro
     struct release_domain domain = { .chain = d->course->spec.payment.chain, .contract = d->course->spec.payment.contract };
     const char *root = document_text(payout, "root");
     struct account_signature own;
-    json_t *each;
-    size_t index;
 
     r->release = (struct release){ .escrow = escrow->id, .deadline = escrow->expiry };
     if (!cid_parse(document_text(r->body, "record"), &r->release.record, err))
@@ -346,14 +339,12 @@ static bool work_out(struct driver_release *r, const struct ledger_escrow *escro
     r->known = true;
     own = account_sign(&d->node->keys.account, r->digest);
     add_signature(r, &own);
-    json_array_foreach(r->early, index, each)
-    {
-        struct account_signature signature;
-
-        if (read_signature(each, &signature))
-            add_signature(r, &signature);
+    for (size_t i = 0; i < DRIVER_EARLY; i++) {
+        if (d->early[i].round != r->round)
+            continue;
+        d->early[i].round = 0;
+        add_signature(r, &d->early[i].signature);
     }
-    json_array_clear(r->early);
     return true;
 }
 
@@ -471,7 +462,7 @@ static void release_try(struct driver_release *r, uint64_t now)
     struct hash ref = deposit ? release_round_ref(deposit_run(d->course->run, document_text(deposit, "did")), 0)
                               : release_round_ref(d->course->id, (uint64_t)r->round);
 
-    if (r->done || r->submitting || !r->body || now < r->next_try)
+    if (r->done || r->submitting || now < r->next_try)
         return;
     r->submitting = true;
     r->next_try =
@@ -484,10 +475,16 @@ static void release_try(struct driver_release *r, uint64_t now)
 
 void driver_release(struct driver *d, const json_t *body)
 {
-    struct driver_release *r = release_of(d, json_integer_value(json_object_get(body, "round")));
+    const int64_t round = json_integer_value(json_object_get(body, "round"));
+    struct driver_release *r = release_find(d, round);
 
-    if (!r->body)
-        r->body = json_incref((json_t *)(uintptr_t)body);
+    if (!r) {
+        r = calloc(1, sizeof *r);
+        *r = (struct driver_release){
+            .round = round, .body = json_incref((json_t *)(uintptr_t)body), .driver = d, .next = d->releases
+        };
+        d->releases = r;
+    }
     if (json_array_size(json_object_get(json_object_get(body, "payout"), "payees")) == 0)
         r->done = true; /* a skipped round pays nobody: its escrow goes back at expiry */
 }
