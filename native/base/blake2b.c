@@ -60,3 +60,22 @@ void blake2b_many(const uint8_t *personal, const void *bytes, size_t stride, siz
 {
     blake2b_many_by(blake2b_lanes(), personal, bytes, stride, size, count, out);
 }
+
+void blake2b_each(const uint8_t *personal, const void *const *inputs, size_t size, size_t count, uint8_t *out)
+{
+    const size_t lanes = blake2b_lanes();
+    size_t i = 0;
+
+    for (; lanes > 1 && i + 1 < count; i += lanes) {
+        const size_t left = count - i < lanes ? count - i : lanes;
+        const uint8_t *input[BLAKE2B_LANES];
+        uint8_t digest[BLAKE2B_LANES][BLAKE2B_SIZE];
+
+        for (size_t j = 0; j < lanes; j++)
+            input[j] = inputs[i + (j < left ? j : left - 1)];
+        group_of(lanes)(personal, input, size, 0, digest);
+        memcpy(out + i * BLAKE2B_SIZE, digest, left * BLAKE2B_SIZE);
+    }
+    for (; i < count; i++)
+        hash_one(personal, inputs[i], size, out + i * BLAKE2B_SIZE);
+}

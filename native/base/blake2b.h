@@ -21,6 +21,9 @@ enum { BLAKE2B_SIZE = 32, BLAKE2B_PERSONAL = 16, BLAKE2B_LANES = 8 };
  * of a tree can replace the level below it. `personal` has BLAKE2B_PERSONAL bytes. */
 void blake2b_many(const uint8_t *personal, const void *bytes, size_t stride, size_t size, size_t count, uint8_t *out);
 
+/* The same for inputs that lie anywhere. */
+void blake2b_each(const uint8_t *personal, const void *const *inputs, size_t size, size_t count, uint8_t *out);
+
 /* The lanes that this machine has: 1 is libsodium, one input after another. */
 size_t blake2b_lanes(void);
 

@@ -1,5 +1,6 @@
 #include "native/base/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -64,36 +65,84 @@ static bool sync_folder(const char *path)
     return ok;
 }
 
-bool file_write(const char *path, const void *bytes, size_t size, int mode, struct error *err)
+/* Threads of one process may write the same file. */
+static bool name_beside(const char *path, char beside[PATH_MAX], struct error *err)
+{
+    return snprintf(beside, PATH_MAX, "%s.%ld.part", path, (long)gettid()) < PATH_MAX ||
+           error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
+}
+
+/* The bytes in a file beside, not synced yet; its descriptor, or -1. */
+static int write_beside(const struct file_piece *piece, int mode, struct error *err)
 {
     char beside[PATH_MAX];
 
-    if (snprintf(beside, sizeof beside, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof beside)
-        return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
+    if (!name_beside(piece->path, beside, err))
+        return -1;
 
     int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
-    if (fd < 0)
-        return fail(err, beside, "cannot create");
-    for (size_t done = 0; done < size;) {
-        ssize_t put = write(fd, (const char *)bytes + done, size - done);
+    if (fd < 0) {
+        fail(err, beside, "cannot create");
+        return -1;
+    }
+    for (size_t done = 0; done < piece->size;) {
+        ssize_t put = write(fd, (const char *)piece->bytes + done, piece->size - done);
 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0) {
-            fail(err, path, "cannot write");
+            fail(err, piece->path, "cannot write");
             close(fd);
             unlink(beside);
-            return false;
+            return -1;
         }
         done += (size_t)put;
     }
-    if (fsync(fd) != 0 || close(fd) != 0 || rename(beside, path) != 0 || !sync_folder(path)) {
-        fail(err, path, "cannot write");
-        unlink(beside);
-        return false;
+    return fd;
+}
+
+static bool take_place(const struct file_piece *piece, int fd, bool sync, struct error *err)
+{
+    char beside[PATH_MAX];
+    bool synced = !sync || fsync(fd) == 0;
+
+    if (close(fd) == 0 && synced && name_beside(piece->path, beside, err) && rename(beside, piece->path) == 0)
+        return true;
+    fail(err, piece->path, "cannot write");
+    unlink(beside);
+    return false;
+}
+
+bool file_write_all(const struct file_piece *pieces, size_t count, int mode, struct error *err)
+{
+    int fds[FILE_TOGETHER];
+    size_t written = 0;
+    bool ok = true;
+
+    assert(count <= FILE_TOGETHER);
+    for (; ok && written < count; written += ok) {
+        fds[written] = write_beside(&pieces[written], mode, err);
+        ok = fds[written] >= 0;
+        if (ok && count > 1) /* the disk begins while the next is written */
+            sync_file_range(fds[written], 0, 0, SYNC_FILE_RANGE_WRITE);
     }
-    return true;
+    for (size_t i = 0; i < written; i++)
+        ok = take_place(&pieces[i], fds[i], true, ok ? err : NULL) && ok;
+    return ok && (count == 0 || sync_folder(pieces[0].path) || fail(err, pieces[0].path, "cannot write"));
+}
+
+bool file_write(const char *path, const void *bytes, size_t size, int mode, struct error *err)
+{
+    return file_write_all(&(struct file_piece){ path, bytes, size }, 1, mode, err);
+}
+
+bool file_place(const char *path, const void *bytes, size_t size, int mode, struct error *err)
+{
+    const struct file_piece piece = { path, bytes, size };
+    int fd = write_beside(&piece, mode, err);
+
+    return fd >= 0 && take_place(&piece, fd, false, err);
 }
 
 bool file_copy(const char *from, const char *to, struct error *err)

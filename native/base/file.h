@@ -14,6 +14,18 @@ bool file_read(const char *path, size_t limit, struct buffer *out, struct error 
 /* Writes beside the file, fsyncs, renames over it, fsyncs the folder. `mode` as for open(2). */
 bool file_write(const char *path, const void *bytes, size_t size, int mode, struct error *err);
 
+/* The same for up to FILE_TOGETHER files of one folder, which is synced once: the disk writes them side by side. A fault may leave some written. */
+struct file_piece {
+    const char *path;
+    const void *bytes;
+    size_t size;
+};
+enum { FILE_TOGETHER = 32 };
+bool file_write_all(const struct file_piece *pieces, size_t count, int mode, struct error *err);
+
+/* The same without syncs: after a crash it may be there, absent or empty. For bytes that are kept elsewhere until they are synced. */
+bool file_place(const char *path, const void *bytes, size_t size, int mode, struct error *err);
+
 /* The same bytes under another name, for the owner alone. */
 bool file_copy(const char *from, const char *to, struct error *err);
 

@@ -10,6 +10,7 @@
 #include "runtime/cli/benches.h"
 #include "runtime/cli/network_attack.h"
 #include "runtime/cli/network_bench.h"
+#include "runtime/cli/transfer_bench.h"
 #include "runtime/net/http_client.h"
 
 /* Rounds of the run, by what is looked at: the undisturbed ones, those under attack. The rest is room for a slow machine. */
@@ -175,6 +176,10 @@ bool bench_network(struct measure *m, struct error *err)
     bool ok;
 
     if (!measure_wanted(m, "network") && strncmp(m->only, "network", 7) != 0)
+        return true;
+    if (measure_wanted(m, "network.transfer") && !transfer_bench(m, err))
+        return false;
+    if (strcmp(m->only, "network.transfer") == 0)
         return true;
     ok = network_bench_start(&b, ROUNDS, err) && look_at(m, &b, err);
     network_bench_stop(&b);

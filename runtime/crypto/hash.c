@@ -38,6 +38,14 @@ void hash_many(const char *type, const void *bytes, size_t size, size_t count, s
         blake2b_many(personal.bytes, bytes, size, size, count, out->bytes);
 }
 
+void hash_blocks(const void *const *inputs, size_t size, size_t count, struct hash *out)
+{
+    const struct personal personal = personal_of(NULL);
+
+    if (count)
+        blake2b_each(personal.bytes, inputs, size, count, out->bytes);
+}
+
 void hash_fixed(struct hasher *h, const void *bytes, size_t size)
 {
     if (size)

@@ -37,6 +37,9 @@ struct hash hash_block(const void *bytes, size_t size);
  * inputs of the same or a lower index were, as when a level of a tree is made of the level below. */
 void hash_many(const char *type, const void *bytes, size_t size, size_t count, struct hash *out);
 
+/* out[i] = hash_block(inputs[i], size) for inputs of one size that lie anywhere. */
+void hash_blocks(const void *const *inputs, size_t size, size_t count, struct hash *out);
+
 void hash_start(struct hasher *h, const char *type); /* NULL: no type */
 void hash_fixed(struct hasher *h, const void *bytes, size_t size);
 void hash_part(struct hasher *h, const void *bytes, size_t size);

@@ -12,6 +12,7 @@
 #include "runtime/net/tls.h"
 
 #define PROBLEM_LIMIT 65536
+#define BULK_PIECE    (256l << 10)
 
 /* One call on its way; in the client's list from send until `done` or cancel. */
 struct http_transfer {
@@ -97,6 +98,16 @@ static bool url_admit(const char *url, bool plain, struct error *err)
 
 /* ---- one transfer ---- */
 
+/* All of an announced answer at once, in place of copies of what grows. */
+static void make_room(struct http_transfer *t)
+{
+    curl_off_t announced;
+
+    if (!curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced) && announced > 0 &&
+        (uint64_t)announced <= t->limit)
+        buffer_reserve(&t->answer.body, (size_t)announced);
+}
+
 static size_t on_body(char *bytes, size_t one, size_t size, void *context)
 {
     struct http_transfer *t = context;
@@ -106,6 +117,8 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *context)
         t->over = true;
         return 0;
     }
+    if (!t->answer.body.size)
+        make_room(t);
     buffer_add(&t->answer.body, bytes, size);
     return size;
 }
@@ -160,6 +173,8 @@ static void set_options(struct http_transfer *t, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)call->slow_bytes);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, call->slow_bytes ? 3L : 0L);
     curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(call->total_ms ? call->total_ms : 30000));
+    if (call->bulk)
+        curl_easy_setopt(e, CURLOPT_BUFFERSIZE, BULK_PIECE);
     if (strcmp(call->method, "HEAD") == 0)
         curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
     else if (strcmp(call->method, "GET") != 0)

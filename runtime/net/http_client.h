@@ -29,6 +29,7 @@ struct http_call {
     const void *body;    /* copied */
     size_t size;         /* of the body, bytes */
     size_t limit;        /* of the answer's body, bytes; 0: HTTP_ANSWER_LIMIT */
+    bool bulk;           /* the answer is large: it is taken from the socket in large pieces */
     unsigned connect_ms; /* 0: 5,000 */
     unsigned slow_bytes; /* a second: fewer for three seconds end the call (timeout). 0: no such limit */
     unsigned total_ms;   /* 0: 30,000 */

@@ -1,12 +1,9 @@
 #include <arpa/inet.h>
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/net/http_internal.h"
@@ -399,23 +396,9 @@ void http_answer_empty(struct http_request *r, int status)
     http_answer_bytes(r, status, NULL, "", 0);
 }
 
-void http_answer_file(struct http_request *r, int status, const char *type, const char *path)
+void http_answer_file(struct http_request *r, int status, const char *type, int fd, uint64_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat about;
-
-    if (fd < 0 || fstat(fd, &about) || !S_ISREG(about.st_mode)) {
-        if (fd >= 0)
-            close(fd);
-        http_answer_refusal(r, 404, ERROR_MISSING, NULL, "%s: not here", r->path);
-        return;
-    }
-
-    struct MHD_Response *response = MHD_create_response_from_fd64((uint64_t)about.st_size, fd);
-
-    if (!response)
-        close(fd);
-    http_answer_response(r, status, type, response);
+    http_answer_response(r, status, type, MHD_create_response_from_fd64(size, fd));
 }
 
 int http_status_of(enum error_code code)

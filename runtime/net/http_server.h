@@ -119,8 +119,8 @@ void http_answer_buffer(struct http_request *request, int status, const char *ty
 void http_answer_json(struct http_request *request, int status, const json_t *value); /* borrowed */
 void http_answer_empty(struct http_request *request, int status);
 
-/* The file's bytes, sent by the kernel. A file that cannot be opened gives a 404 problem. */
-void http_answer_file(struct http_request *request, int status, const char *type, const char *path);
+/* An open file's first `size` bytes, sent by the kernel without a copy in this process. The descriptor is taken, and closed. */
+void http_answer_file(struct http_request *request, int status, const char *type, int fd, uint64_t size);
 
 /* The problem document of `err`. Status 0 picks the usual one of its code (http_status_of). */
 void http_answer_problem(struct http_request *request, int status, const struct error *err);

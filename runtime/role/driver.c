@@ -51,6 +51,17 @@ static bool keep_enrolment(struct driver *d, const struct document *document, st
     return true;
 }
 
+/* One write for both. */
+static bool keep_signed(struct driver *d, const struct document *document, struct error *err)
+{
+    struct journal *journal = d->node->journal;
+
+    if (said_once(document->type))
+        return keep_statement(d, document, err);
+    return journal_begin(journal, err) &&
+           journal_end(journal, keep_statement(d, document, err) && journal_put_document(journal, document, err), err);
+}
+
 static json_t *sign(void *context, const char *type, json_t *payload, struct error *err)
 {
     struct driver *d = context;
@@ -62,8 +73,8 @@ static json_t *sign(void *context, const char *type, json_t *payload, struct err
         error_set(err, ERROR_UNKNOWN, NULL, "no document type %s", type);
         return NULL;
     }
-    if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err) && keep_statement(d, &document, err) &&
-        (said_once(t) || journal_put_document(d->node->journal, &document, err)) && keep_enrolment(d, &document, err))
+    if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err) && keep_signed(d, &document, err) &&
+        keep_enrolment(d, &document, err))
         envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, err);
     document_free(&document);
     return envelope;
@@ -186,7 +197,7 @@ static bool persist_round(struct driver *d, const json_t *value, struct error *e
     return ok;
 }
 
-static bool persist(struct driver *d, const json_t *body, struct error *err)
+static bool persist_parts(struct driver *d, const json_t *body, struct error *err)
 {
     const char *key = document_text(body, "key");
     const json_t *value = json_object_get(body, "value");
@@ -196,6 +207,14 @@ static bool persist(struct driver *d, const json_t *body, struct error *err)
     if (strncmp(key, "released/", 9) == 0) /* the escrow's signature itself is kept once, in driver_ledger.c */
         return put_number(d, "released", (uint32_t)strtoul(key + 9, NULL, 10), err);
     return persist_round(d, value, err);
+}
+
+/* One write, and one sync. Of a conflict both sides stay: they are evidence. */
+static bool persist(struct driver *d, const json_t *body, struct error *err)
+{
+    bool begun = journal_begin(d->node->journal, err), ok = begun && persist_parts(d, body, err);
+
+    return begun && journal_end(d->node->journal, ok || err->code == ERROR_CONFLICT, ok ? err : NULL) && ok;
 }
 
 /* --- actions ---------------------------------------------------------------------------------------------------------- */

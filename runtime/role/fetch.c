@@ -5,13 +5,24 @@
 
 #include "runtime/store/object.h"
 
-enum { AT_ONCE = 8, RETRY_MS = 100, PAUSE_MOST = 5, PATIENCE_MS = 8000, PATIENCE_MOST_MS = 64000, SLOW_BYTES = 16384 };
+/* HELD: blocks in memory, those on their way and those that wait to be stored. */
+enum {
+    AT_ONCE = 8,
+    HELD = AT_ONCE + BLOCK_TOGETHER,
+    RETRY_MS = 100,
+    PAUSE_MOST = 5,
+    PATIENCE_MS = 8000,
+    PATIENCE_MOST_MS = 64000,
+    SLOW_BYTES = 16384
+};
 
 struct item {
     struct hash id;
     bool manifest, done;
     uint64_t limit;                 /* of a manifest's object */
     struct http_transfer *transfer; /* while it is asked for */
+    struct buffer bytes;            /* what came, until it is stored */
+    bool arrived;                   /* then */
     char did[PEER_DID];             /* who is asked */
     size_t turn, asked;             /* place in the list of peers; how many were asked since the last pause */
     unsigned pauses;
@@ -19,10 +30,27 @@ struct item {
     struct fetch *fetch;
 };
 
+/* Blocks that are checked and stored on a thread of their own. */
+struct storing {
+    uv_work_t work;
+    struct fetch *fetch; /* NULL: it was given up meanwhile */
+    struct block_store store;
+    struct item *items[BLOCK_TOGETHER];
+    struct buffer bytes[BLOCK_TOGETHER];
+    struct block_arrival list[BLOCK_TOGETHER];
+    size_t count;
+    bool ok;
+    struct error err;
+};
+
 struct fetch {
     struct node *node;
-    struct item **items; /* each on its own: transfers point at them */
+    struct item *piled[HELD]; /* arrived, and not handed on yet */
+    size_t pile;
+    struct storing *storing; /* NULL: none is stored now */
+    struct item **items;     /* each on its own: transfers point at them */
     size_t count, capacity, busy, left;
+    size_t first;                   /* none before it is still wanted */
     uint64_t deadline, quiet_until; /* nobody is asked before */
     struct fetch *next;             /* in node->fetches */
     uv_timer_t *timer;
@@ -42,8 +70,11 @@ static void fetch_free(struct fetch *f)
     for (size_t i = 0; i < f->count; i++) {
         if (f->items[i]->transfer)
             http_transfer_cancel(f->items[i]->transfer);
+        buffer_free(&f->items[i]->bytes);
         free(f->items[i]);
     }
+    if (f->storing)
+        f->storing->fetch = NULL;
     free(f->items);
     for (struct fetch **at = &f->node->fetches; *at; at = &(*at)->next)
         if (*at == f) {
@@ -93,35 +124,117 @@ static bool settle(struct fetch *f, struct item *item, struct error *err)
     return true;
 }
 
+static void store_next(struct fetch *f);
+
+static void storing_free(struct storing *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        buffer_free(&s->bytes[i]);
+    free(s);
+}
+
+static void store(uv_work_t *work)
+{
+    struct storing *s = work->data;
+
+    s->ok = block_put_arrived(&s->store, s->list, s->count, &s->err);
+}
+
+/* False when the fetch has ended. */
+static bool take_stored(struct fetch *f, const struct storing *s)
+{
+    struct error err = s->err;
+
+    if (!s->ok) { /* the own disk: waiting will not help */
+        fetch_end(f, &err);
+        return false;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        struct item *item = s->items[i];
+
+        item->arrived = false;
+        peer_list_note(f->node->peers, item->did, s->list[i].good ? PEER_GOOD : PEER_BAD, uv_now(&f->node->loop));
+        if (s->list[i].good && !settle(f, item, &err)) {
+            fetch_end(f, &err);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void go_on(struct fetch *f)
+{
+    if (f->left == 0) {
+        fetch_end(f, NULL);
+        return;
+    }
+    store_next(f);
+    fetch_pump(f);
+}
+
+static void stored(uv_work_t *work, int status)
+{
+    struct storing *s = work->data;
+    struct fetch *f = s->fetch;
+
+    (void)status;
+    if (f) {
+        f->storing = NULL;
+        if (take_stored(f, s))
+            go_on(f);
+    }
+    storing_free(s);
+}
+
+/* A whole group when more are on their way, else what there is; a manifest at once, since its chunks can be asked for then. */
+static bool is_due(const struct fetch *f)
+{
+    bool manifest = false;
+
+    for (size_t i = 0; i < f->pile; i++)
+        manifest = manifest || f->piled[i]->manifest;
+    return f->pile && (f->pile >= AT_ONCE || f->busy == 0 || manifest);
+}
+
+static void store_next(struct fetch *f)
+{
+    if (f->storing || !is_due(f))
+        return;
+
+    struct storing *s = calloc(1, sizeof *s);
+
+    *s = (struct storing){ .fetch = f, .store = f->node->blocks };
+    s->work.data = s;
+    s->count = f->pile < BLOCK_TOGETHER ? f->pile : BLOCK_TOGETHER;
+    for (size_t i = 0; i < s->count; i++) {
+        s->items[i] = f->piled[i];
+        s->bytes[i] = f->piled[i]->bytes;
+        f->piled[i]->bytes = (struct buffer){ 0 };
+        s->list[i] = (struct block_arrival){ .id = s->items[i]->id, .bytes = s->bytes[i].bytes, .size = s->bytes[i].size };
+    }
+    f->pile -= s->count;
+    memmove(f->piled, f->piled + s->count, f->pile * sizeof *f->piled);
+    f->storing = s;
+    uv_queue_work(&f->node->loop, &s->work, store, stored);
+}
+
 static void answered(void *context, struct http_answer *answer)
 {
     struct item *item = context;
     struct fetch *f = item->fetch;
     struct error err = { 0 };
-    uint64_t now = uv_now(&f->node->loop);
 
     item->transfer = NULL;
     f->busy--;
-    if (!http_answer_ok(answer, &err)) {
-        if (answer->status != 404)
-            peer_list_note(f->node->peers, item->did, PEER_SILENT, now);
-    } else if (!block_put_as(&f->node->blocks, item->id, answer->body.bytes, answer->body.size, &err)) {
-        if (err.code != ERROR_MISMATCH) { /* the own disk: waiting will not help */
-            fetch_end(f, &err);
-            return;
-        }
-        peer_list_note(f->node->peers, item->did, PEER_BAD, now);
-    } else {
-        peer_list_note(f->node->peers, item->did, PEER_GOOD, now);
-        if (!settle(f, item, &err)) {
-            fetch_end(f, &err);
-            return;
-        }
+    if (http_answer_ok(answer, &err)) {
+        item->bytes = answer->body;
+        answer->body = (struct buffer){ 0 };
+        item->arrived = true;
+        f->piled[f->pile++] = item;
+    } else if (answer->status != 404) {
+        peer_list_note(f->node->peers, item->did, PEER_SILENT, uv_now(&f->node->loop));
     }
-    if (f->left == 0)
-        fetch_end(f, NULL);
-    else
-        fetch_pump(f);
+    go_on(f);
 }
 
 /* The next peer that is not in its back-off. Everybody is asked in turn, whatever the score: the block may lie with one alone. When all
@@ -162,6 +275,7 @@ static bool ask(struct fetch *f, struct item *item)
     struct http_call call = { .method = "GET",
                               .url = url,
                               .limit = BLOCK_SIZE,
+                              .bulk = true,
                               .connect_ms = 3000,
                               .slow_bytes = item->pauses ? 0 : SLOW_BYTES,
                               .total_ms = patience < PATIENCE_MOST_MS ? patience : PATIENCE_MOST_MS };
@@ -198,13 +312,20 @@ static void due(uv_timer_t *timer)
     fetch_pump(f);
 }
 
+static size_t held(const struct fetch *f)
+{
+    return f->busy + f->pile + (f->storing ? f->storing->count : 0);
+}
+
 static void fetch_pump(struct fetch *f)
 {
-    for (size_t i = 0; i < f->count && f->busy < AT_ONCE; i++) {
+    while (f->first < f->count && f->items[f->first]->done)
+        f->first++;
+    for (size_t i = f->first; i < f->count && f->busy < AT_ONCE && held(f) < HELD; i++) {
         struct item *item = f->items[i];
         struct error err = { 0 };
 
-        if (item->done || item->transfer)
+        if (item->done || item->transfer || item->arrived)
             continue;
         if (block_has(&f->node->blocks, item->id)) {
             if (!settle(f, item, &err)) {

@@ -10,6 +10,8 @@
 #include "native/base/log.h"
 #include "runtime/ledger/client.h"
 #include "runtime/role/driver.h"
+#include "runtime/role/expected.h"
+#include "runtime/role/file_sync.h"
 #include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
 
@@ -43,7 +45,10 @@ static bool open_files(struct node *node, struct error *err)
     node->known = verified_new(VERIFIED_ENTRIES);
     if (node->journal)
         journal_remember(node->journal, node->known);
-    return node->journal && block_store_open(path, &node->blocks, err);
+    if (!node->journal || !block_store_open(path, &node->blocks, err))
+        return false;
+    node->blocks.unsynced = journal_files(node->journal);
+    return true;
 }
 
 /* Without a port given, that of the last time: enrolments name it. */
@@ -123,7 +128,9 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
                                           .tls = options->tls ? node->keys.identity.bytes : NULL,
                                           .endpoint = options->endpoint };
 
+    node->sync = file_sync_new(node);
     node->routes = routes_new();
+    node->expected = expected_new();
     node->peers = peer_list_new();
     node->client = http_client_new(&node->loop, &client, err);
     node->server = node->client && !options->outbound ? open_server(node, &server, err) : NULL;
@@ -140,6 +147,7 @@ void node_close(struct node *node)
     http_client_free(node->client);
     http_server_free(node->server);
     peer_list_free(node->peers);
+    file_sync_free(node->sync);
     if (node->interrupt.data) {
         uv_close((uv_handle_t *)&node->interrupt, NULL);
         uv_close((uv_handle_t *)&node->terminate, NULL);
@@ -148,6 +156,7 @@ void node_close(struct node *node)
         uv_loop_close(&node->loop);
     }
     routes_free(node->routes);
+    expected_free(node->expected);
     json_decref(node->counters);
     if (node->course) {
         course_free(node->course);

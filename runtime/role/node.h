@@ -33,6 +33,8 @@
 
 struct course;
 struct driver;
+struct expected;
+struct file_sync;
 struct route_state;
 
 struct node_options {
@@ -72,6 +74,8 @@ struct node {
     struct verified *known;     /* documents that were found good since this process began */
     struct http_server *server; /* NULL when it listens nowhere */
     struct route_state *routes; /* routes.h */
+    struct file_sync *sync;     /* file_sync.h */
+    struct expected *expected;  /* blocks that may be pushed (expected.h) */
     struct http_client *client;
     struct ledger *ledger;
     struct peer_list *peers;

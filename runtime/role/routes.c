@@ -3,17 +3,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/base/json.h"
 #include "runtime/role/carried.h"
 #include "runtime/role/driver.h"
-#include "runtime/role/fetch.h"
+#include "runtime/role/expected.h"
 #include "runtime/role/metrics.h"
 #include "runtime/round/dispute.h"
 #include "runtime/round/step_log.h"
 #include "runtime/store/object.h"
 
-enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, EXPECTED_MOST = 65536, WAITERS_MOST = 4096 };
+enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, WAITERS_MOST = 4096 };
 
 static struct node *node_of(void *context)
 {
@@ -62,36 +63,52 @@ static bool parse_cid(struct http_request *request, struct hash *id)
     return false;
 }
 
+/* Hashed when it is first asked for since this process began, or was changed; whoever gets it checks it as well. */
+static bool is_sound(struct node *node, struct hash id, const struct stat *about, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct hasher h;
+    struct hash name;
+    bool sound;
+
+    verified_name(node->known, &h);
+    hash_text(&h, "block");
+    hash_fixed(&h, id.bytes, sizeof id.bytes);
+    hash_u64(&h, about->st_ino);
+    hash_u64(&h, (uint64_t)about->st_size);
+    hash_u64(&h, (uint64_t)about->st_mtim.tv_sec);
+    hash_u64(&h, (uint64_t)about->st_mtim.tv_nsec);
+    name = hash_end(&h);
+    if (verified_has(node->known, name))
+        return true;
+    sound = block_get(&node->blocks, id, &bytes, err);
+    buffer_free(&bytes);
+    if (sound)
+        verified_add(node->known, name);
+    return sound;
+}
+
 static void get_block(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
-    struct buffer bytes = { 0 };
     struct error err = { 0 };
     struct hash id;
+    struct stat about;
+    int fd;
 
     if (!parse_cid(request, &id))
         return;
-    if (block_get(&node->blocks, id, &bytes, &err))
-        http_answer_buffer(request, 200, "application/vnd.ipld.raw", &bytes);
-    else
+    if (!block_open(&node->blocks, id, &fd, &about, &err)) {
         http_answer_problem(request, 0, &err);
-    buffer_free(&bytes);
+    } else if (is_sound(node, id, &about, &err)) {
+        http_answer_file(request, 200, "application/vnd.ipld.raw", fd, (uint64_t)about.st_size);
+    } else {
+        close(fd);
+        http_answer_problem(request, 0, &err);
+    }
 }
 
-/* --- what may be pushed ---------------------------------------------------------------------------------------------- */
-
-/* Blocks that accepted documents name and the store lacks, until their round is over. */
-struct expected_block {
-    struct hash id;
-    bool manifest;
-    uint64_t limit; /* of a manifest's object, bytes */
-    int64_t round;
-};
-
-struct expected {
-    struct expected_block *list;
-    size_t count;
-};
+/* --- what is pushed, who waits ---------------------------------------------------------------------------------------- */
 
 struct waiter {
     struct http_request *request;
@@ -107,88 +124,16 @@ struct listener {
 };
 
 struct route_state {
-    struct expected expected;
     struct waiter *waiters;
     size_t waiter_count;
     struct listener *listeners;
 };
-
-static struct expected_block *expected_find(const struct expected *e, struct hash id)
-{
-    for (size_t i = 0; i < e->count; i++)
-        if (hash_equal(e->list[i].id, id))
-            return &e->list[i];
-    return NULL;
-}
-
-static void expect(struct node *node, struct expected_block block, json_t *missing)
-{
-    struct expected *e = &node->routes->expected;
-    struct expected_block *known = expected_find(e, block.id);
-    char cid[CID_TEXT];
-
-    json_array_append_new(missing, json_string(cid_text(block.id, cid)));
-    if (known)
-        known->round = block.round > known->round ? block.round : known->round;
-    if (known || e->count == EXPECTED_MOST)
-        return;
-    e->list = realloc(e->list, (e->count + 1) * sizeof *e->list);
-    e->list[e->count++] = block;
-}
-
-/* Lists what the store lacks of an object. */
-static void expect_object(struct node *node, struct hash id, uint64_t limit, int64_t round, json_t *missing)
-{
-    struct manifest m;
-    struct error err = { 0 };
-
-    if (!block_has(&node->blocks, id)) {
-        expect(node, (struct expected_block){ id, true, limit, round }, missing);
-        return;
-    }
-    if (!object_manifest(&node->blocks, id, NULL, limit, &m, &err))
-        return; /* the check of the contribution says why it is refused */
-    for (size_t i = 0; i < m.count; i++)
-        if (!block_has(&node->blocks, m.chunks[i]))
-            expect(node, (struct expected_block){ m.chunks[i], false, 0, round }, missing);
-    manifest_free(&m);
-}
-
-static void expected_expire(struct expected *e, int64_t round)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < e->count; i++)
-        if (e->list[i].round >= round)
-            e->list[kept++] = e->list[i];
-    e->count = kept;
-}
 
 /* Without a disk a node can promise nothing: it stops. */
 static void stop_without_disk(struct node *node, const struct error *err)
 {
     if (err->code == ERROR_IO)
         node_stop(node, err);
-}
-
-/* A block that an accepted document names, or a chunk of such a manifest; `missing` gains the chunks that a manifest brings. */
-static bool take_block(struct node *node, struct hash id, const void *bytes, size_t size, json_t *missing, struct error *err)
-{
-    struct expected *e = &node->routes->expected;
-    struct expected_block *at = expected_find(e, id), block;
-
-    if (!at && !block_has(&node->blocks, id))
-        return error_set(err, ERROR_REFUSED, "send the document that names it first", "no accepted document names this block");
-    if (!block_put_as(&node->blocks, id, bytes, size, err))
-        return false;
-    fetch_arrived(node);
-    if (!at)
-        return true;
-    block = *at;
-    *at = e->list[--e->count];
-    if (block.manifest)
-        expect_object(node, id, block.limit, block.round, missing);
-    return true;
 }
 
 static void put_block(struct http_request *request, void *context)
@@ -203,7 +148,7 @@ static void put_block(struct http_request *request, void *context)
         return;
     json_t *missing = json_array(), *answer = json_pack("{s:O}", "missing", missing);
 
-    if (take_block(node, id, body, size, missing, &err)) {
+    if (expected_take(node, id, body, size, missing, &err)) {
         http_answer_json(request, 200, answer);
     } else {
         http_answer_problem(request, 0, &err);
@@ -275,9 +220,10 @@ static void expect_move(struct node *node, const struct document *d, json_t *mis
     const json_t *before = driver_final(node->driver, (int64_t)d->round - 1), *last = driver_final(node->driver, open - 1);
 
     if (disputes_ask(json_object_get(before, "record"), json_object_get(last, "record"), document_type_name(d->type), d->json))
-        expect_object(node, document_cid(d->json, opens ? "trace" : "evidence"),
-                      opens && document_integer(d->json, "index") == 0 ? course_carry_limit(node->course) : COURSE_DISPUTE_LIMIT,
-                      open, missing);
+        expected_object(node, document_cid(d->json, opens ? "trace" : "evidence"),
+                        opens && document_integer(d->json, "index") == 0 ? course_carry_limit(node->course)
+                                                                         : COURSE_DISPUTE_LIMIT,
+                        open, missing);
 }
 
 /* What is beyond a signer's room goes to the machine, which has limits of its own, or nowhere, but not to the disk. */
@@ -297,9 +243,9 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     case DOCUMENT_CONTRIBUTION:
         if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many contributions of one trainer to one round");
-        expect_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
-        expect_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round,
-                      missing);
+        expected_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
+        expected_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round,
+                        missing);
         break;
     default:
         if (!course_has_room(node->course, d))
@@ -327,7 +273,7 @@ static bool take_carried(struct node *node, const json_t *carried, json_t *missi
 {
     struct buffer bytes = { 0 };
     struct hash id;
-    bool ok = carried_read(carried, &id, &bytes, err) && take_block(node, id, bytes.bytes, bytes.size, missing, err);
+    bool ok = carried_read(carried, &id, &bytes, err) && expected_take(node, id, bytes.bytes, bytes.size, missing, err);
 
     buffer_free(&bytes);
     return ok;
@@ -360,6 +306,40 @@ static bool take_message(struct node *node, const json_t *message, json_t *missi
     return true;
 }
 
+/* Statements of members can be had from the others again: they survive a power cut with what this node says itself. */
+static bool is_small_talk(const json_t *message)
+{
+    static const char *const types[] = { "received", "proposal", "vote" };
+    json_t *each;
+    size_t index;
+
+    json_array_foreach(json_object_get(message, "documents"), index, each)
+    {
+        const char *type = document_text(each, "payloadType");
+        bool small = false;
+
+        for (size_t i = 0; type && i < sizeof types / sizeof *types; i++) {
+            char full[64];
+
+            snprintf(full, sizeof full, "application/vnd.rondo.%s+json", types[i]);
+            small = small || strcmp(type, full) == 0;
+        }
+        if (!small)
+            return false;
+    }
+    return !json_object_get(message, "blocks");
+}
+
+/* What a message brings is one write, also where a part of it is refused. */
+static bool keep_message(struct node *node, const json_t *message, json_t *missing, struct error *err)
+{
+    bool small = is_small_talk(message),
+         begun = small ? journal_begin_lazily(node->journal, err) : journal_begin(node->journal, err),
+         taken = begun && take_message(node, message, missing, err);
+
+    return begun && journal_end(node->journal, true, taken ? err : NULL) && taken;
+}
+
 static void post_documents(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
@@ -376,7 +356,7 @@ static void post_documents(struct http_request *request, void *context)
         http_answer_refusal(request, 404, ERROR_UNKNOWN, NULL, "this node takes part in no run yet");
     } else if (node->driver && !driver_takes(node->driver, size)) {
         http_answer_refusal(request, 503, ERROR_LIMIT, "try again in a moment", "this node still prepares for the run");
-    } else if (take_message(node, message, missing, &err)) {
+    } else if (keep_message(node, message, missing, &err)) {
         json_t *answer = json_pack("{s:O}", "missing", missing);
 
         http_answer_json(request, 200, answer);
@@ -490,7 +470,7 @@ void routes_final(struct node *node, int64_t round)
 {
     const json_t *final = driver_final(node->driver, round);
 
-    expected_expire(&node->routes->expected, round);
+    expected_expire(node->expected, round);
     for (struct waiter *w = node->routes->waiters, *next; w && final; w = next) {
         next = w->next;
         if (w->round != round)
@@ -590,7 +570,5 @@ struct route_state *routes_new(void)
 
 void routes_free(struct route_state *routes)
 {
-    if (routes)
-        free(routes->expected.list);
     free(routes);
 }

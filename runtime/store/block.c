@@ -1,9 +1,12 @@
 #include "runtime/store/block.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +22,7 @@ static const char *path_of(const struct block_store *store, struct hash id, char
 
 bool block_store_open(const char *folder, struct block_store *out, struct error *err)
 {
+    out->unsynced = NULL;
     if (snprintf(out->folder, sizeof out->folder, "%s", folder) >= (int)sizeof out->folder)
         return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", folder);
     return file_make_folder(folder, err);
@@ -63,11 +67,70 @@ bool block_put_as(const struct block_store *store, struct hash id, const void *b
     return block_put_hashed(store, id, bytes, size, err);
 }
 
+/* Blocks of one size are hashed together: most are as large as blocks get. */
+static void check_arrived(struct block_arrival *list, size_t count)
+{
+    bool seen[BLOCK_TOGETHER] = { false };
+
+    for (size_t i = 0; i < count; i++) {
+        const void *inputs[BLOCK_TOGETHER];
+        struct hash ids[BLOCK_TOGETHER];
+        size_t of[BLOCK_TOGETHER], same = 0;
+
+        for (size_t j = i; j < count && !seen[i]; j++)
+            if (list[j].size == list[i].size && !seen[j])
+                inputs[same] = list[j].bytes, of[same++] = j;
+        hash_blocks(inputs, list[i].size, same, ids);
+        for (size_t j = 0; j < same; j++) {
+            list[of[j]].good = hash_equal(ids[j], list[of[j]].id);
+            seen[of[j]] = true;
+        }
+    }
+}
+
+static bool stands_before(const struct block_arrival *list, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (list[j].good && hash_equal(list[j].id, list[i].id))
+            return true;
+    return false;
+}
+
+bool block_put_arrived(const struct block_store *store, struct block_arrival *list, size_t count, struct error *err)
+{
+    struct file_piece pieces[BLOCK_TOGETHER];
+    char *paths = malloc(count * PATH_MAX + 1);
+    size_t used = 0;
+
+    _Static_assert((int)BLOCK_TOGETHER <= (int)FILE_TOGETHER, "one write for all");
+    assert(count <= BLOCK_TOGETHER);
+    if (!paths)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu paths", count);
+    check_arrived(list, count);
+    for (size_t i = 0; i < count; i++) {
+        char *path = paths + used * PATH_MAX;
+
+        list[i].good = list[i].good && list[i].size <= BLOCK_SIZE;
+        if (list[i].good && !stands_before(list, i) && !file_exists(path_of(store, list[i].id, path)))
+            pieces[used++] = (struct file_piece){ path, list[i].bytes, list[i].size };
+    }
+
+    bool ok = file_write_all(pieces, used, 0644, err);
+
+    free(paths);
+    return ok;
+}
+
 bool block_get(const struct block_store *store, struct hash id, struct buffer *out, struct error *err)
 {
+    const struct unsynced_file *fresh = unsynced_find(store->unsynced, "blocks", id);
     char path[PATH_MAX], cid[CID_TEXT];
     size_t before = out->size;
 
+    if (fresh) {
+        buffer_add(out, fresh->bytes, fresh->size);
+        return true;
+    }
     if (!file_exists(path_of(store, id, path)))
         return error_set(err, ERROR_MISSING, "it has to be fetched from a peer", "block %s is not here", cid_text(id, cid));
     if (!file_read(path, BLOCK_SIZE, out, err)) {
@@ -81,11 +144,26 @@ bool block_get(const struct block_store *store, struct hash id, struct buffer *o
     return error_at(err, "%s", path);
 }
 
+bool block_open(const struct block_store *store, struct hash id, int *fd, struct stat *about, struct error *err)
+{
+    char path[PATH_MAX], cid[CID_TEXT];
+
+    *fd = open(path_of(store, id, path), O_RDONLY | O_CLOEXEC);
+    if (*fd >= 0 && fstat(*fd, about) == 0)
+        return true;
+    if (*fd >= 0)
+        close(*fd);
+    else if (errno == ENOENT)
+        return error_set(err, ERROR_MISSING, "it has to be fetched from a peer", "block %s is not here", cid_text(id, cid));
+    error_set(err, ERROR_IO, NULL, "cannot open: %s", strerror(errno));
+    return error_at(err, "%s", path);
+}
+
 bool block_has(const struct block_store *store, struct hash id)
 {
     char path[PATH_MAX];
 
-    return file_exists(path_of(store, id, path));
+    return unsynced_find(store->unsynced, "blocks", id) || file_exists(path_of(store, id, path));
 }
 
 bool block_delete(const struct block_store *store, struct hash id, struct error *err)

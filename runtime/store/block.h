@@ -8,14 +8,18 @@
 #ifndef RONDO_STORE_BLOCK_H
 #define RONDO_STORE_BLOCK_H
 
+#include <sys/stat.h>
+
 #include "native/base/buffer.h"
 #include "native/base/error.h"
 #include "runtime/doc/cid.h"
+#include "runtime/store/unsynced.h"
 
 enum { BLOCK_SIZE = 1 << 20 };
 
 struct block_store {
     char folder[4000];
+    const struct unsynced *unsynced; /* blocks that are not in the folder yet, or NULL */
 };
 
 /* Makes the folder when it is missing. */
@@ -30,8 +34,23 @@ bool block_put_hashed(const struct block_store *store, struct hash id, const voi
 /* Stores bytes that must have this id. Error: mismatch. */
 bool block_put_as(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err);
 
+/* Some blocks that have arrived. `good`, which is set: the bytes have this id, and are stored. */
+struct block_arrival {
+    struct hash id;
+    const void *bytes;
+    size_t size;
+    bool good;
+};
+enum { BLOCK_TOGETHER = 16 };
+
+/* Checks all, many at once, and stores those that are right with one sync of the folder. False with `err` (io): none may be taken as stored. */
+bool block_put_arrived(const struct block_store *store, struct block_arrival *list, size_t count, struct error *err);
+
 /* Appends the block to `out`. Errors: missing; mismatch when the file is not what its name says. */
 bool block_get(const struct block_store *store, struct hash id, struct buffer *out, struct error *err);
+
+/* The block's file, open for reading, and what the system says of it; nothing is checked. The caller closes it. Errors: missing, io. */
+bool block_open(const struct block_store *store, struct hash id, int *fd, struct stat *about, struct error *err);
 
 bool block_has(const struct block_store *store, struct hash id);
 bool block_delete(const struct block_store *store, struct hash id, struct error *err);

@@ -1,9 +1,8 @@
-#include "runtime/store/journal.h"
+#include "runtime/store/journal_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +11,6 @@
 
 #include "native/base/file.h"
 #include "runtime/store/database.h"
-
-struct journal {
-    sqlite3 *db;
-    char folder[4000];      /* of documents */
-    struct verified *known; /* borrowed, or NULL */
-};
 
 static const char tables[] =
     "create table if not exists signed (run blob, round integer, view integer, kind text, phase text, id blob not null,"
@@ -31,11 +24,12 @@ static const char tables[] =
     "  round integer not null, signer blob) without rowid;"
     "create index if not exists documents_of_round on documents (run, type, round, id);"
     "create table if not exists notes (name text primary key, value blob not null) without rowid;"
+    "create table if not exists unsynced (number integer primary key, path text not null, bytes blob not null);"
     "pragma user_version = 1;";
 
 /* ---- SQLite ---------------------------------------------------------------------------------------------------------------- */
 
-static bool fail(struct journal *j, struct error *err)
+bool journal_fail(struct journal *j, struct error *err)
 {
     int code = sqlite3_errcode(j->db);
 
@@ -52,19 +46,18 @@ static bool fail(struct journal *j, struct error *err)
     return error_at(err, "journal");
 }
 
-static bool run_sql(struct journal *j, const char *sql, struct error *err)
+bool journal_run(struct journal *j, const char *sql, struct error *err)
 {
-    return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK || fail(j, err);
+    return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK || journal_fail(j, err);
 }
 
-/* Prepares and binds. One letter a value: h struct hash *, i int64_t, t const char *, b (const void *, size_t), n (null). */
-static sqlite3_stmt *query(struct journal *j, struct error *err, const char *sql, const char *kinds, ...)
+sqlite3_stmt *journal_query(struct journal *j, struct error *err, const char *sql, const char *kinds, ...)
 {
     sqlite3_stmt *statement = NULL;
     va_list args;
 
     if (sqlite3_prepare_v2(j->db, sql, -1, &statement, NULL) != SQLITE_OK) {
-        fail(j, err);
+        journal_fail(j, err);
         return NULL;
     }
     va_start(args, kinds);
@@ -93,21 +86,18 @@ static sqlite3_stmt *query(struct journal *j, struct error *err, const char *sql
     return statement;
 }
 
-/* Runs a prepared statement that gives no rows, and ends it. */
-static bool change(struct journal *j, sqlite3_stmt *statement, struct error *err)
+bool journal_change(struct journal *j, sqlite3_stmt *statement, struct error *err)
 {
     if (!statement)
         return false;
 
-    bool ok = sqlite3_step(statement) == SQLITE_DONE || fail(j, err);
+    bool ok = sqlite3_step(statement) == SQLITE_DONE || journal_fail(j, err);
 
     sqlite3_finalize(statement);
     return ok;
 }
 
-enum row { ROW_FAULT, ROW_NONE, ROW_THERE };
-
-static enum row step(struct journal *j, sqlite3_stmt *statement, struct error *err)
+enum row journal_step(struct journal *j, sqlite3_stmt *statement, struct error *err)
 {
     int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 
@@ -116,11 +106,11 @@ static enum row step(struct journal *j, sqlite3_stmt *statement, struct error *e
     if (code == SQLITE_DONE)
         return ROW_NONE;
     if (statement)
-        fail(j, err);
+        journal_fail(j, err);
     return ROW_FAULT;
 }
 
-static struct hash hash_column(sqlite3_stmt *statement, int column)
+struct hash journal_hash(sqlite3_stmt *statement, int column)
 {
     struct hash out = { { 0 } };
 
@@ -129,26 +119,86 @@ static struct hash hash_column(sqlite3_stmt *statement, int column)
     return out;
 }
 
-static bool begin(struct journal *j, struct error *err)
+static void run_full(struct journal *j)
 {
-    return run_sql(j, "begin immediate", err);
+    j->lazy = false;
+    sqlite3_exec(j->db, "pragma synchronous = full", NULL, NULL, NULL);
 }
 
-/* Commits what went well; else, or when the commit itself fails, nothing of it was written. */
-static bool end(struct journal *j, bool ok, struct error *err)
+bool journal_begin(struct journal *j, struct error *err)
 {
-    ok = ok && run_sql(j, "commit", err);
+    assert(j->depth < JOURNAL_DEPTH);
+    if (!journal_run(j, j->depth ? "savepoint inner" : "begin immediate", err))
+        return false;
+    if (!j->depth)
+        j->changes = sqlite3_total_changes(j->db);
+    j->marks[j->depth++] = j->files.count;
+    return true;
+}
+
+bool journal_begin_lazily(struct journal *j, struct error *err)
+{
+    assert(!j->depth);
+    j->lazy = journal_run(j, "pragma synchronous = normal", err);
+    if (j->lazy && journal_begin(j, err))
+        return true;
+    run_full(j);
+    return false;
+}
+
+/* Files go into their folders once their rows are synced, with those of lazy writes before: a write without changes syncs nothing. */
+static bool commit(struct journal *j, bool ok, struct error *err)
+{
+    ok = ok && journal_run(j, "commit", err);
     if (!ok && !sqlite3_get_autocommit(j->db))
         sqlite3_exec(j->db, "rollback", NULL, NULL, NULL);
+    if (!ok)
+        unsynced_cut(&j->files, j->marks[0]);
+    else if (!j->lazy && sqlite3_total_changes(j->db) != j->changes)
+        ok = journal_place_files(j, err);
+    if (j->lazy)
+        run_full(j);
     return ok;
+}
+
+bool journal_end(struct journal *j, bool ok, struct error *err)
+{
+    if (!--j->depth)
+        return commit(j, ok, err);
+    if (!ok) {
+        sqlite3_exec(j->db, "rollback to inner", NULL, NULL, NULL);
+        unsynced_cut(&j->files, j->marks[j->depth]);
+    }
+    return journal_run(j, "release inner", ok ? err : NULL) && ok;
+}
+
+bool journal_list(struct journal *j, sqlite3_stmt *statement, struct hash **ids, size_t *count, struct error *err)
+{
+    struct buffer out = { 0 };
+    enum row row;
+
+    while ((row = journal_step(j, statement, err)) == ROW_THERE) {
+        struct hash id = journal_hash(statement, 0);
+
+        buffer_add(&out, id.bytes, sizeof id);
+    }
+    sqlite3_finalize(statement);
+    buffer_reserve(&out, 1);
+    *ids = (struct hash *)out.bytes;
+    *count = out.size / sizeof **ids;
+    if (row == ROW_NONE)
+        return true;
+    buffer_free(&out);
+    *ids = NULL, *count = 0;
+    return false;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------------------------------------- */
 
 static bool check_version(struct journal *j, struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "pragma user_version", "");
-    bool ok = step(j, statement, err) == ROW_THERE;
+    sqlite3_stmt *statement = journal_query(j, err, "pragma user_version", "");
+    bool ok = journal_step(j, statement, err) == ROW_THERE;
     int version = ok ? sqlite3_column_int(statement, 0) : 0;
 
     sqlite3_finalize(statement);
@@ -161,10 +211,13 @@ static bool open_database(struct journal *j, const char *path, struct error *err
 {
     if (sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK ||
         !database_distrust(j->db))
-        return fail(j, err);
+        return journal_fail(j, err);
     /* One process a journal: an exclusive lock, taken with the first read, kept until the end. */
-    return run_sql(j, "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;", err) &&
-           begin(j, err) && end(j, check_version(j, err) && run_sql(j, tables, err), err);
+    return journal_run(j,
+                       "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;"
+                       " pragma wal_autocheckpoint = 4000;",
+                       err) &&
+           journal_begin(j, err) && journal_end(j, check_version(j, err) && journal_run(j, tables, err), err);
 }
 
 static struct journal *journal_new(const char *folder, struct error *err)
@@ -175,8 +228,10 @@ static struct journal *journal_new(const char *folder, struct error *err)
         error_set(err, ERROR_MEMORY, NULL, "no memory for a journal");
         return NULL;
     }
-    if (snprintf(j->folder, sizeof j->folder, "%s/documents", folder) < (int)sizeof j->folder)
+    if (snprintf(j->root, sizeof j->root, "%s", folder) < (int)sizeof j->root) {
+        snprintf(j->folder, sizeof j->folder, "%s/documents", j->root);
         return j;
+    }
     free(j);
     error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", folder);
     return NULL;
@@ -188,7 +243,7 @@ struct journal *journal_open(const char *folder, struct error *err)
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/node.db", folder);
-    if (j && file_make_folder(j->folder, err) && open_database(j, path, err))
+    if (j && file_make_folder(j->folder, err) && open_database(j, path, err) && journal_restore_files(j, err))
         return j;
     error_at(err, "%s", path);
     journal_close(j);
@@ -246,8 +301,13 @@ struct journal *journal_open_copy(const char *folder, const char *work, struct e
 
 void journal_close(struct journal *j)
 {
+    struct error none;
+
     if (!j)
         return;
+    if (j->files.count)
+        journal_settle(j, &none); /* what fails here is done at the next start */
+    unsynced_free(&j->files);
     sqlite3_close(j->db);
     free(j);
 }
@@ -258,10 +318,10 @@ static bool sign(struct journal *j, const struct hash *run, int64_t round, int64
                  struct error *err)
 {
     sqlite3_stmt *statement =
-        query(j, err, "select id from signed where run = ? and round = ? and view = ? and kind = ? and phase = ?", "hiitt", run,
-              round, view, s->kind, s->phase);
-    enum row row = step(j, statement, err);
-    bool same = row == ROW_THERE && hash_equal(hash_column(statement, 0), s->id);
+        journal_query(j, err, "select id from signed where run = ? and round = ? and view = ? and kind = ? and phase = ?",
+                      "hiitt", run, round, view, s->kind, s->phase);
+    enum row row = journal_step(j, statement, err);
+    bool same = row == ROW_THERE && hash_equal(journal_hash(statement, 0), s->id);
 
     sqlite3_finalize(statement);
     if (row == ROW_FAULT)
@@ -271,22 +331,23 @@ static bool sign(struct journal *j, const struct hash *run, int64_t round, int64
                error_set(err, ERROR_CONFLICT, "two statements for one place would be proof of a lie; the first one stands",
                          "another %s%s%s was signed in round %lld, view %lld", s->kind, *s->phase ? " " : "", s->phase,
                          (long long)round, (long long)view);
-    return change(j,
-                  query(j, err, "insert into signed (run, round, view, kind, phase, id) values (?, ?, ?, ?, ?, ?)", "hiitth", run,
-                        round, view, s->kind, s->phase, &s->id),
-                  err);
+    return journal_change(j,
+                          journal_query(j, err,
+                                        "insert into signed (run, round, view, kind, phase, id) values (?, ?, ?, ?, ?, ?)",
+                                        "hiitth", run, round, view, s->kind, s->phase, &s->id),
+                          err);
 }
 
 bool journal_sign_once(struct journal *j, struct hash run, uint32_t round, uint32_t view, const struct statement *statement,
                        struct error *err)
 {
-    return begin(j, err) && end(j, sign(j, &run, round, view, statement, err), err);
+    return journal_begin(j, err) && journal_end(j, sign(j, &run, round, view, statement, err), err);
 }
 
 static bool not_stale(struct journal *j, const struct hash *run, int64_t round, int64_t view, struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "select round, view from open where run = ?", "h", run);
-    enum row row = step(j, statement, err);
+    sqlite3_stmt *statement = journal_query(j, err, "select round, view from open where run = ?", "h", run);
+    enum row row = journal_step(j, statement, err);
     int64_t open_round = row == ROW_THERE ? sqlite3_column_int64(statement, 0) : -1;
     int64_t open_view = row == ROW_THERE ? sqlite3_column_int64(statement, 1) : -1;
 
@@ -297,8 +358,8 @@ static bool not_stale(struct journal *j, const struct hash *run, int64_t round, 
         return error_set(err, ERROR_STALE, NULL, "round %lld, view %lld is over: round %lld, view %lld was written",
                          (long long)round, (long long)view, (long long)open_round, (long long)open_view);
 
-    statement = query(j, err, "select 1 from final where run = ? and round >= ? limit 1", "hi", run, round);
-    row = step(j, statement, err);
+    statement = journal_query(j, err, "select 1 from final where run = ? and round >= ? limit 1", "hi", run, round);
+    row = journal_step(j, statement, err);
     sqlite3_finalize(statement);
     if (row == ROW_THERE)
         return error_set(err, ERROR_STALE, NULL, "round %lld is final already", (long long)round);
@@ -310,16 +371,16 @@ bool journal_save_round(struct journal *j, struct hash run, uint32_t round, uint
 {
     bool ok;
 
-    if (!begin(j, err))
+    if (!journal_begin(j, err))
         return false;
     ok = not_stale(j, &run, round, view, err) &&
-         change(j,
-                query(j, err, "insert or replace into open (run, round, view, variables) values (?, ?, ?, ?)", "hiib", &run,
-                      (int64_t)round, (int64_t)view, variables, size),
-                err);
+         journal_change(j,
+                        journal_query(j, err, "insert or replace into open (run, round, view, variables) values (?, ?, ?, ?)",
+                                      "hiib", &run, (int64_t)round, (int64_t)view, variables, size),
+                        err);
     for (size_t i = 0; ok && i < count; i++)
         ok = sign(j, &run, round, view, &statements[i], err);
-    return end(j, ok, err);
+    return journal_end(j, ok, err);
 }
 
 static bool nothing(const char *what, struct error *err)
@@ -335,8 +396,8 @@ static void add_column(sqlite3_stmt *statement, int column, struct buffer *out)
 bool journal_load_round(struct journal *j, struct hash run, uint32_t *round, uint32_t *view, struct buffer *variables,
                         struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "select round, view, variables from open where run = ?", "h", &run);
-    enum row row = step(j, statement, err);
+    sqlite3_stmt *statement = journal_query(j, err, "select round, view, variables from open where run = ?", "h", &run);
+    enum row row = journal_step(j, statement, err);
 
     if (row == ROW_THERE) {
         *round = (uint32_t)sqlite3_column_int64(statement, 0);
@@ -353,13 +414,13 @@ bool journal_load_round(struct journal *j, struct hash run, uint32_t *round, uin
 static bool final_records(struct journal *j, const struct hash *run, int64_t round, struct hash *record, struct hash *certificate,
                           size_t *count, struct error *err)
 {
-    sqlite3_stmt *statement =
-        query(j, err, "select record, certificate from final where run = ? and round = ? order by record", "hi", run, round);
+    sqlite3_stmt *statement = journal_query(
+        j, err, "select record, certificate from final where run = ? and round = ? order by record", "hi", run, round);
     enum row row;
 
-    for (*count = 0; (row = step(j, statement, err)) == ROW_THERE; ++*count) {
-        *record = hash_column(statement, 0);
-        *certificate = hash_column(statement, 1);
+    for (*count = 0; (row = journal_step(j, statement, err)) == ROW_THERE; ++*count) {
+        *record = journal_hash(statement, 0);
+        *certificate = journal_hash(statement, 1);
     }
     sqlite3_finalize(statement);
     return row == ROW_NONE;
@@ -376,10 +437,11 @@ static bool finish(struct journal *j, const struct hash *run, int64_t round, str
 {
     struct hash other, its;
 
-    return change(j,
-                  query(j, err, "insert or ignore into final (run, round, record, certificate) values (?, ?, ?, ?)", "hihh", run,
-                        round, &record, &certificate),
-                  err) &&
+    return journal_change(j,
+                          journal_query(j, err,
+                                        "insert or ignore into final (run, round, record, certificate) values (?, ?, ?, ?)",
+                                        "hihh", run, round, &record, &certificate),
+                          err) &&
            final_records(j, run, round, &other, &its, count, err);
 }
 
@@ -388,9 +450,9 @@ bool journal_finish_round(struct journal *j, struct hash run, uint32_t round, st
 {
     size_t count = 0;
 
-    if (!begin(j, err))
+    if (!journal_begin(j, err))
         return false;
-    if (!end(j, finish(j, &run, round, record, certificate, &count, err), err))
+    if (!journal_end(j, finish(j, &run, round, record, certificate, &count, err), err))
         return false;
     return count == 1 || conflict(round, err);
 }
@@ -409,8 +471,9 @@ bool journal_final(struct journal *j, struct hash run, uint32_t round, struct ha
 
 bool journal_last_final(struct journal *j, struct hash run, uint32_t *round, struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "select round from final where run = ? order by round desc limit 1", "h", &run);
-    enum row row = step(j, statement, err);
+    sqlite3_stmt *statement =
+        journal_query(j, err, "select round from final where run = ? order by round desc limit 1", "h", &run);
+    enum row row = journal_step(j, statement, err);
 
     if (row == ROW_THERE)
         *round = (uint32_t)sqlite3_column_int64(statement, 0);
@@ -420,170 +483,29 @@ bool journal_last_final(struct journal *j, struct hash run, uint32_t *round, str
 
 static bool release(struct journal *j, const struct hash *escrow, const struct hash *digest, struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "select digest from released where escrow = ?", "h", escrow);
-    enum row row = step(j, statement, err);
-    bool same = row == ROW_THERE && hash_equal(hash_column(statement, 0), *digest);
+    sqlite3_stmt *statement = journal_query(j, err, "select digest from released where escrow = ?", "h", escrow);
+    enum row row = journal_step(j, statement, err);
+    bool same = row == ROW_THERE && hash_equal(journal_hash(statement, 0), *digest);
 
     sqlite3_finalize(statement);
     if (row == ROW_THERE)
         return same || error_set(err, ERROR_CONFLICT, "the first one stands", "another release of this escrow was signed");
     return row == ROW_NONE &&
-           change(j, query(j, err, "insert into released (escrow, digest) values (?, ?)", "hh", escrow, digest), err);
+           journal_change(j, journal_query(j, err, "insert into released (escrow, digest) values (?, ?)", "hh", escrow, digest),
+                          err);
 }
 
 bool journal_release_once(struct journal *j, struct hash escrow, struct hash digest, struct error *err)
 {
-    return begin(j, err) && end(j, release(j, &escrow, &digest, err), err);
-}
-
-/* ---- Documents ------------------------------------------------------------------------------------------------------------- */
-
-static void document_path(const struct journal *j, struct hash id, char path[PATH_MAX])
-{
-    char cid[CID_TEXT];
-
-    snprintf(path, PATH_MAX, "%s/%s", j->folder, cid_text(id, cid));
-}
-
-bool journal_has_document(struct journal *j, struct hash id)
-{
-    sqlite3_stmt *statement = query(j, NULL, "select 1 from documents where id = ?", "h", &id);
-    bool there = step(j, statement, NULL) == ROW_THERE;
-
-    sqlite3_finalize(statement);
-    return there;
-}
-
-/* The file first: an index row always has its file. */
-void journal_remember(struct journal *j, struct verified *known)
-{
-    j->known = known;
-}
-
-bool journal_put_document(struct journal *j, const struct document *d, struct error *err)
-{
-    char path[PATH_MAX];
-
-    if (journal_has_document(j, d->id))
-        return true;
-    document_path(j, d->id, path);
-    if (!file_write(path, d->bytes.bytes, d->bytes.size, 0644, err))
-        return false;
-    return change(j,
-                  query(j, err, "insert or ignore into documents (id, run, type, round, signer) values (?, ?, ?, ?, ?)", "hhiib",
-                        &d->id, &d->run, (int64_t)d->type, d->has_round ? (int64_t)d->round : -1, d->signer.bytes,
-                        d->has_signer ? sizeof d->signer.bytes : (size_t)0),
-                  err);
-}
-
-bool journal_get_document(struct journal *j, struct hash id, struct buffer *bytes, struct error *err)
-{
-    char path[PATH_MAX], cid[CID_TEXT];
-    struct buffer text = { 0 };
-    struct document d;
-    bool ok;
-
-    document_path(j, id, path);
-    if (!file_exists(path))
-        return error_set(err, ERROR_MISSING, "it has to be fetched from a peer", "document %s is not here", cid_text(id, cid));
-    if (!file_read(path, ENVELOPE_SIZE, &text, err)) {
-        buffer_free(&text);
-        return false;
-    }
-    ok = document_read_bytes(text.bytes, text.size, j->known, &d, err);
-    if (ok) {
-        ok = hash_equal(d.id, id) ||
-             error_set(err, ERROR_MISMATCH, "delete the file; it is fetched again", "the bytes are not what the name says");
-        document_free(&d);
-    }
-    if (ok)
-        buffer_add(bytes, text.bytes, text.size);
-    buffer_free(&text);
-    return ok || error_at(err, "%s", path);
-}
-
-/* Takes the first column of all rows as hashes. */
-static bool list(struct journal *j, sqlite3_stmt *statement, struct hash **ids, size_t *count, struct error *err)
-{
-    struct buffer out = { 0 };
-    enum row row;
-
-    while ((row = step(j, statement, err)) == ROW_THERE) {
-        struct hash id = hash_column(statement, 0);
-
-        buffer_add(&out, id.bytes, sizeof id);
-    }
-    sqlite3_finalize(statement);
-    buffer_reserve(&out, 1);
-    *ids = (struct hash *)out.bytes;
-    *count = out.size / sizeof **ids;
-    if (row == ROW_NONE)
-        return true;
-    buffer_free(&out);
-    *ids = NULL, *count = 0;
-    return false;
-}
-
-bool journal_list_documents(struct journal *j, struct hash run, enum document_type type, int64_t round, struct hash **ids,
-                            size_t *count, struct error *err)
-{
-    if (round < 0)
-        return list(
-            j, query(j, err, "select id from documents where run = ? and type = ? order by round, id", "hi", &run, (int64_t)type),
-            ids, count, err);
-    return list(j,
-                query(j, err, "select id from documents where run = ? and type = ? and round = ? order by id", "hii", &run,
-                      (int64_t)type, round),
-                ids, count, err);
-}
-
-bool journal_count_documents(struct journal *j, struct hash run, enum document_type type, int64_t round,
-                             const struct public_key *signer, size_t *count, struct error *err)
-{
-    sqlite3_stmt *statement =
-        query(j, err, "select count(*) from documents where run = ? and type = ? and (round = ? or ? < 0) and signer = ?",
-              "hiiib", &run, (int64_t)type, round, round, signer->bytes, sizeof signer->bytes);
-    bool ok = step(j, statement, err) == ROW_THERE;
-
-    *count = ok ? (size_t)sqlite3_column_int64(statement, 0) : 0;
-    sqlite3_finalize(statement);
-    return ok;
-}
-
-bool journal_list_runs(struct journal *j, struct hash **ids, size_t *count, struct error *err)
-{
-    return list(j, query(j, err, "select id from documents where type = ? order by id", "i", (int64_t)DOCUMENT_RUN), ids, count,
-                err);
-}
-
-bool journal_index(struct journal *j, struct hash **ids, size_t *count, struct error *err)
-{
-    return list(j, query(j, err, "select id from documents order by id", ""), ids, count, err);
-}
-
-bool journal_named_by_finals(struct journal *j, struct hash **ids, size_t *count, struct error *err)
-{
-    return list(j, query(j, err, "select record from final union select certificate from final order by 1", ""), ids, count, err);
-}
-
-bool journal_forget_document(struct journal *j, struct hash id, struct error *err)
-{
-    char path[PATH_MAX];
-
-    /* The row first: an index row always has its file. */
-    if (!change(j, query(j, err, "delete from documents where id = ?", "h", &id), err))
-        return false;
-    document_path(j, id, path);
-    return unlink(path) == 0 || errno == ENOENT ||
-           (error_set(err, ERROR_IO, NULL, "cannot delete: %s", strerror(errno)), error_at(err, "%s", path));
+    return journal_begin(j, err) && journal_end(j, release(j, &escrow, &digest, err), err);
 }
 
 /* ---- Check and backup ------------------------------------------------------------------------------------------------------ */
 
 bool journal_sound(struct journal *j, struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "pragma integrity_check(1)", "");
-    bool ok = step(j, statement, err) == ROW_THERE;
+    sqlite3_stmt *statement = journal_query(j, err, "pragma integrity_check(1)", "");
+    bool ok = journal_step(j, statement, err) == ROW_THERE;
     const char *said = ok ? (const char *)sqlite3_column_text(statement, 0) : NULL;
 
     if (said && strcmp(said, "ok") != 0)
@@ -602,14 +524,15 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
     if (snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
         return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
     unlink(beside);
-    ok = change(j, query(j, err, "vacuum into ?", "t", beside), err);
+    ok = journal_change(j, journal_query(j, err, "vacuum into ?", "t", beside), err);
     if (ok)
         ok = (sqlite3_open_v2(beside, &copy.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) == SQLITE_OK &&
               database_distrust(copy.db)) ||
-             fail(&copy, err);
-    ok = ok && run_sql(&copy, "pragma synchronous = full", err) && begin(&copy, err) &&
-         end(&copy, run_sql(&copy, "delete from open", err) && run_sql(&copy, "delete from notes where name glob 'own/*'", err),
-             err);
+             journal_fail(&copy, err);
+    ok = ok && journal_run(&copy, "pragma synchronous = full", err) && journal_begin(&copy, err) &&
+         journal_end(&copy,
+                     journal_run(&copy, "delete from open; delete from unsynced; delete from notes where name glob 'own/*'", err),
+                     err);
     sqlite3_close(copy.db);
     if (ok && rename(beside, path) != 0)
         ok = error_set(err, ERROR_IO, NULL, "cannot write: %s", strerror(errno));
@@ -622,13 +545,14 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
 
 bool journal_put_note(struct journal *j, const char *name, const void *bytes, size_t size, struct error *err)
 {
-    return change(j, query(j, err, "insert or replace into notes (name, value) values (?, ?)", "tb", name, bytes, size), err);
+    return journal_change(
+        j, journal_query(j, err, "insert or replace into notes (name, value) values (?, ?)", "tb", name, bytes, size), err);
 }
 
 bool journal_get_note(struct journal *j, const char *name, struct buffer *bytes, struct error *err)
 {
-    sqlite3_stmt *statement = query(j, err, "select value from notes where name = ?", "t", name);
-    enum row row = step(j, statement, err);
+    sqlite3_stmt *statement = journal_query(j, err, "select value from notes where name = ?", "t", name);
+    enum row row = journal_step(j, statement, err);
 
     if (row == ROW_THERE)
         add_column(statement, 0, bytes);

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "runtime/doc/documents.h"
+#include "runtime/store/unsynced.h"
 
 struct journal;
 
@@ -33,6 +34,13 @@ void journal_close(struct journal *journal);
 pid_t journal_holder(const char *folder);
 /* Reading a document verifies it, but not one that `known` remembers. Borrowed. */
 void journal_remember(struct journal *journal, struct verified *known);
+
+/* All that is put until the end is one write, with one sync: all or nothing. One may stand within another, which it is a part of. The end gives
+ * `ok` back, or false with `err` when that could not be written. */
+bool journal_begin(struct journal *journal, struct error *err);
+bool journal_end(struct journal *journal, bool ok, struct error *err);
+/* For what may be lost in a power cut, since others have it: it survives one as soon as a later write does. Never within another. */
+bool journal_begin_lazily(struct journal *journal, struct error *err);
 
 /* Something that is about to be signed: (kind, phase) e.g. ("vote", "prepare"), ("received", ""). */
 struct statement {
@@ -81,6 +89,17 @@ bool journal_count_documents(struct journal *journal, struct hash run, enum docu
                              const struct public_key *signer, size_t *count, struct error *err);
 /* Ids of all run documents. */
 bool journal_list_runs(struct journal *journal, struct hash **ids, size_t *count, struct error *err);
+
+/* A block of the folder `blocks`, whose bytes the caller has checked. One that is small costs no sync of its own (unsynced.h). */
+bool journal_put_block(struct journal *journal, struct hash id, const void *bytes, size_t size, struct error *err);
+/* What was put and is in no folder yet: a store of blocks reads it there. Borrowed for the journal's life. */
+const struct unsynced *journal_files(const struct journal *journal);
+/* Bytes of files that stand in the database because their folders may not be synced. They leave it in three steps, of which the second may be
+ * done by any thread: a mark, the sync, the end. */
+size_t journal_unsynced(const struct journal *journal);
+bool journal_mark(struct journal *journal, int64_t *mark, struct error *err);
+bool journal_sync_folder(const char *folder, struct error *err);
+bool journal_synced(struct journal *journal, int64_t mark, struct error *err);
 
 /* The index row and the file of a document that cannot be used: it is fetched again when it is needed. */
 bool journal_forget_document(struct journal *journal, struct hash id, struct error *err);

@@ -181,6 +181,15 @@ int fdatasync(int fd)
     return sync_file(SYS_fdatasync, fd);
 }
 
+int syncfs(int fd)
+{
+    int done = sync_file(SYS_syncfs, fd);
+
+    if (disk.on)
+        disk.undos = NULL;
+    return done;
+}
+
 static int cut_file(int fd, off_t size)
 {
     bool here = point();
@@ -272,10 +281,38 @@ static bool finish(struct stores *s)
            journal_finish_round(s->journal, run, 1, record, certificate, &s->err);
 }
 
-enum { STEPS = 8 };
+/* A message from another machine: a document and a block that it names, in one write. */
+static bool put_message(struct stores *s)
+{
+    struct hash id;
+
+    return journal_begin(s->journal, &s->err) &&
+           journal_end(s->journal,
+                       put_vote(s, 3, &id) && journal_put_block(s->journal, hash_block("block", 5), "block", 5, &s->err),
+                       &s->err);
+}
+
+/* What others say survives with what this node says next. */
+static bool hear_and_say(struct stores *s)
+{
+    struct hash id;
+
+    return journal_begin_lazily(s->journal, &s->err) && journal_end(s->journal, put_vote(s, 4, &id), &s->err) &&
+           save(s, 2, "DE", "vote", "prepare");
+}
+
+static bool sync_all(struct stores *s, const char *folder)
+{
+    int64_t mark;
+
+    return journal_mark(s->journal, &mark, &s->err) && journal_sync_folder(folder, &s->err) &&
+           journal_synced(s->journal, mark, &s->err);
+}
+
+enum { STEPS = 11 };
 
 /* A step that is done again, or was done before the power failed, changes nothing. */
-static bool step(struct stores *s, int number)
+static bool step(struct stores *s, const char *folder, int number)
 {
     struct hash id;
 
@@ -294,6 +331,12 @@ static bool step(struct stores *s, int number)
         return finish(s);
     case 6:
         return journal_release_once(s->journal, two, three, &s->err);
+    case 8:
+        return put_message(s);
+    case 9:
+        return sync_all(s, folder);
+    case 10:
+        return hear_and_say(s);
     default:
         return save(s, 2, "D", "received", "") && journal_put_note(s->journal, "note", "text", 4, &s->err);
     }
@@ -325,7 +368,7 @@ static int node_runs(const char *folder, int first, long cut_at, enum cut cut, b
         if (!stores_open(&s, folder))
             _exit(1);
         for (int i = first; i < STEPS; i++) {
-            if (!step(&s, i))
+            if (!step(&s, folder, i))
                 _exit(2);
             *acknowledged = i + 1;
         }
@@ -455,7 +498,7 @@ static void note_between(const char *folder)
         clear(folder);
         assert_true(stores_open(&s, folder));
         for (int i = 0; i < 5; i++)
-            assert_true(step(&s, i));
+            assert_true(step(&s, folder, i));
         for (int view = 1; view <= part; view++)
             assert_true(put_vote(&s, view, &id));
         journal_close(s.journal);
@@ -464,10 +507,17 @@ static void note_between(const char *folder)
     clear(folder);
     assert_true(stores_open(&s, folder));
     for (int i = 0; i < 7; i++)
-        assert_true(step(&s, i));
+        assert_true(step(&s, folder, i));
     assert_true(save(&s, 2, "D", "received", ""));
     journal_close(s.journal);
     note_state(folder, -8);
+    clear(folder);
+    assert_true(stores_open(&s, folder));
+    for (int i = 0; i < 10; i++)
+        assert_true(step(&s, folder, i));
+    assert_true(journal_begin_lazily(s.journal, &s.err) && journal_end(s.journal, put_vote(&s, 4, &id), &s.err));
+    journal_close(s.journal);
+    note_state(folder, -11);
 }
 
 static void note_states(const char *folder)
@@ -478,7 +528,7 @@ static void note_states(const char *folder)
         clear(folder);
         assert_true(stores_open(&s, folder));
         for (int i = 0; i < steps; i++)
-            assert_true(step(&s, i));
+            assert_true(step(&s, folder, i));
         journal_close(s.journal);
         note_state(folder, steps);
     }

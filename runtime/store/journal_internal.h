@@ -1,0 +1,48 @@
+/* journal_internal.h - the parts of a journal: journal.c (the database, statements, rounds, notes), journal_documents.c (documents and their
+ * index), journal_files.c (files that are not synced yet). Only these include it. */
+#ifndef RONDO_STORE_JOURNAL_INTERNAL_H
+#define RONDO_STORE_JOURNAL_INTERNAL_H
+
+#include <limits.h>
+#include <sqlite3.h>
+
+#include "runtime/store/journal.h"
+
+enum { JOURNAL_DEPTH = 8 };
+
+struct journal {
+    sqlite3 *db;
+    char root[4000], folder[4100];     /* of the node, of its documents */
+    struct verified *known;            /* borrowed, or NULL */
+    struct unsynced files;             /* put, and not in their folders yet */
+    size_t unsynced_size, marked_size; /* bytes of rows of files that may not be synced; of those when a sync began */
+    int changes;                       /* of the database when the write began */
+    unsigned depth;                    /* of writes within writes */
+    size_t marks[JOURNAL_DEPTH];       /* files when each began */
+    bool lazy;                         /* the open write is not synced by itself */
+};
+
+enum row { ROW_FAULT, ROW_NONE, ROW_THERE };
+
+/* journal.c */
+bool journal_fail(struct journal *j, struct error *err); /* the database's last fault */
+bool journal_run(struct journal *j, const char *sql, struct error *err);
+/* Prepares and binds. One letter a value: h struct hash *, i int64_t, t const char *, b (const void *, size_t), n (null). NULL with `err`. */
+sqlite3_stmt *journal_query(struct journal *j, struct error *err, const char *sql, const char *kinds, ...);
+bool journal_change(struct journal *j, sqlite3_stmt *statement, struct error *err); /* runs one that gives no rows, and ends it */
+enum row journal_step(struct journal *j, sqlite3_stmt *statement, struct error *err);
+struct hash journal_hash(sqlite3_stmt *statement, int column);
+/* Takes the first column of all rows as hashes, and ends the statement. */
+bool journal_list(struct journal *j, sqlite3_stmt *statement, struct hash **ids, size_t *count, struct error *err);
+
+/* journal_files.c */
+/* Puts the file ROOT/FOLDER/CID: large ones are synced at once, of small ones the bytes stand in the database until they are. */
+bool journal_put_file(struct journal *j, const char *folder, struct hash id, const void *bytes, size_t size, struct error *err);
+/* After the write is in the database: its files. */
+bool journal_place_files(struct journal *j, struct error *err);
+/* A synced write of no meaning, which takes what was written lazily along. */
+bool journal_settle(struct journal *j, struct error *err);
+/* After a crash: whatever is not as the database says is written again. */
+bool journal_restore_files(struct journal *j, struct error *err);
+
+#endif
