@@ -52,7 +52,12 @@ struct signature sign_message(const struct secret_key *key, const void *bytes, s
 
 bool sign_verify(const struct public_key *key, const struct signature *signature, const void *bytes, size_t size)
 {
-    return public_key_valid(key) && crypto_core_ed25519_is_valid_point(signature->bytes) == 1 &&
+    return public_key_valid(key) && sign_verify_valid(key, signature, bytes, size);
+}
+
+bool sign_verify_valid(const struct public_key *key, const struct signature *signature, const void *bytes, size_t size)
+{
+    return crypto_core_ed25519_is_valid_point(signature->bytes) == 1 &&
            crypto_sign_ed25519_verify_detached(signature->bytes, bytes, size, key->bytes) == 0;
 }
 

@@ -39,6 +39,8 @@ bool public_key_equal(const struct public_key *a, const struct public_key *b);
 
 struct signature sign_message(const struct secret_key *key, const void *bytes, size_t size);
 bool sign_verify(const struct public_key *key, const struct signature *signature, const void *bytes, size_t size);
+/* The same under a key that public_key_valid was asked about before. */
+bool sign_verify_valid(const struct public_key *key, const struct signature *signature, const void *bytes, size_t size);
 
 /* Starts the library and checks that it refuses a point of mixed order (CVE-2025-69277) and accepts a known signature. To be
  * called once at start; a library that fails must not be used. */

@@ -157,7 +157,25 @@ static bool read_type(const json_t *text, char type[ENVELOPE_TYPE], struct error
     return true;
 }
 
-static bool check_signature(const json_t *entry, const struct buffer *pae, struct envelope_signer *signer, struct error *err)
+/* What a key is called in the memory that it is a good one: most signatures are of few keys. */
+static struct hash key_name(const struct verified *known, const struct public_key *key)
+{
+    struct hasher h;
+
+    verified_name(known, &h);
+    hash_text(&h, "key");
+    hash_fixed(&h, key->bytes, sizeof key->bytes);
+    return hash_end(&h);
+}
+
+static bool is_known_key(const char *keyid, struct verified *known, struct envelope_signer *signer)
+{
+    signer->kind = SIGNER_DID;
+    return known && did_parse_known(keyid, &signer->did) && verified_has(known, key_name(known, &signer->did));
+}
+
+static bool check_signature(const json_t *entry, const struct buffer *pae, struct verified *known, struct envelope_signer *signer,
+                            struct error *err)
 {
     const char *keyid = json_string_value(json_object_get(entry, "keyid"));
     const json_t *text = json_object_get(entry, "sig");
@@ -168,12 +186,15 @@ static bool check_signature(const json_t *entry, const struct buffer *pae, struc
 
     if (!keyid || json_object_size(entry) != 2)
         return error_set(err, ERROR_SYNTAX, NULL, "a signature holds keyid and sig, no more");
-    if (!keyid_parse(keyid, signer, err))
+    if (!is_known_key(keyid, known, signer) && !keyid_parse(keyid, signer, err)) /* which looks at the point, too */
         return false;
     if (signer->kind == SIGNER_DID) {
         if (base64_read(text, plain.bytes, sizeof plain.bytes, &size) && size == sizeof plain.bytes &&
-            sign_verify(&signer->did, &plain, pae->bytes, pae->size))
+            sign_verify_valid(&signer->did, &plain, pae->bytes, pae->size)) {
+            if (known)
+                verified_add(known, key_name(known, &signer->did));
             return true;
+        }
     } else if (base64_read(text, recoverable.bytes, sizeof recoverable.bytes, &size) && size == sizeof recoverable.bytes &&
                account_recover(&recoverable, keccak256(pae->bytes, pae->size), &address) &&
                address_equal(address, signer->account)) {
@@ -226,7 +247,7 @@ static bool take_known(const json_t *list, struct envelope *out)
     return ok;
 }
 
-static bool check_signatures(const json_t *list, struct envelope *out, struct error *err)
+static bool check_signatures(const json_t *list, struct verified *known, struct envelope *out, struct error *err)
 {
     struct buffer pae = { 0 };
     size_t count = json_array_size(list);
@@ -236,7 +257,7 @@ static bool check_signatures(const json_t *list, struct envelope *out, struct er
         return error_set(err, ERROR_RANGE, NULL, "%zu signatures, 1 to %d are allowed", count, ENVELOPE_SIGNATURES);
     encode_pae(out->type, &out->payload, &pae);
     for (size_t i = 0; ok && i < count; i++) {
-        ok = check_signature(json_array_get(list, i), &pae, &out->signers[i], err) || error_at(err, "signatures[%zu]", i);
+        ok = check_signature(json_array_get(list, i), &pae, known, &out->signers[i], err) || error_at(err, "signatures[%zu]", i);
         for (size_t j = 0; ok && j < i; j++)
             if (same_signer(&out->signers[i], &out->signers[j]))
                 ok = error_set(err, ERROR_DUPLICATE, NULL, "signatures[%zu] is of the same key as another", i);
@@ -281,7 +302,7 @@ static bool read_parts(const json_t *envelope, struct verified *known, struct en
     out->id = hash_block(out->payload.bytes, out->payload.size);
     if (known)
         look_up(signatures, known, out);
-    return (out->known ? take_known(signatures, out) : check_signatures(signatures, out, err)) && read_payload(out, err);
+    return (out->known ? take_known(signatures, out) : check_signatures(signatures, known, out, err)) && read_payload(out, err);
 }
 
 bool envelope_read_known(const json_t *envelope, struct verified *known, struct envelope *out, struct error *err)

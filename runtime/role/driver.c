@@ -303,6 +303,8 @@ static bool perform(struct driver *d, const struct action *action, struct error 
     case ACTION_STATE:
         routes_event(d->node, "state", body);
         node_tell(d->node, "state", json_incref(action->body));
+        if (d->is_member && document_text(body, "phase") && strcmp(document_text(body, "phase"), "collecting") == 0)
+            driver_closing(d);
         if (document_text(body, "verdict")) { /* it was all that this node is here for */
             snprintf(d->node->verdict, sizeof d->node->verdict, "%s", document_text(body, "verdict"));
             node_stop(d->node, NULL);

@@ -51,7 +51,13 @@ struct driver_early {
     struct account_signature signature;
 };
 
-enum { DRIVER_EARLY = 1024 };
+/* A message that a machine has taken. */
+struct driver_said {
+    struct hash name; /* of machine and text */
+    uint64_t at;
+};
+
+enum { DRIVER_EARLY = 1024, DRIVER_SAID = 256 };
 
 /* An enrolment whose deposit is looked for on the ledger. */
 struct driver_deposit {
@@ -82,14 +88,17 @@ struct driver {
     int opening;
     struct fetch *fetch; /* while preparing */
     struct driver_job *jobs;
-    struct delivery *deliveries; /* messages on their way */
-    struct question *questions;  /* what was asked of others and not answered yet */
-    json_t *told;                /* refusals that were told: "did code" -> true */
-    json_t *asked_rounds;        /* round -> true while a FETCH of it is out */
-    size_t turn;                 /* which panel member is asked next */
+    struct delivery *deliveries;          /* messages on their way */
+    struct driver_said said[DRIVER_SAID]; /* a ring of what was taken by others a moment ago */
+    size_t said_next;
+    struct question *questions; /* what was asked of others and not answered yet */
+    json_t *told;               /* refusals that were told: "did code" -> true */
+    json_t *asked_rounds;       /* round -> true while a FETCH of it is out */
+    size_t turn;                /* which panel member is asked next */
 
     int64_t await_height; /* -1: none */
-    bool await_busy, head_busy, funded;
+    bool await_busy, head_busy, head_now, funded;
+    uint64_t head_next;      /* when the next head is asked for, where not every one is */
     struct funding *funding; /* while the escrows are looked at */
     struct ledger_status ledger;
     bool ledger_known;
@@ -132,6 +141,7 @@ void driver_deliveries_free(struct driver *d); /* and the questions; with the cl
 
 /* driver_ledger.c */
 void driver_ledger_tick(struct driver *d);
+void driver_closing(struct driver *d);     /* a round closes: the ledger's present head is asked for */
 void driver_await_block(struct driver *d); /* asks for the block of await_height, unless that is on its way */
 void driver_release(struct driver *d, const json_t *body);
 void driver_deposit(struct driver *d, const json_t *body);

@@ -16,8 +16,37 @@ enum { EARLY_ROUNDS = 64 };
 
 /* --- head and blocks ---------------------------------------------------------------------------------------------------- */
 
-/* A member is told of every block; both questions are held by the ledger until there is something to tell. */
+/* Both questions are held by the ledger until there is something to tell. A member is told of every block while heads are what it says and
+ * holds against what others say, that is from the moment when a round closes; of few before. */
+enum { HEAD_REST_MS = 250 };
+
 static void ask_head(struct driver *d);
+
+static bool follows_heads(const struct driver *d)
+{
+    const char *phase = d->member ? member_phase(d->member) : "";
+
+    return d->is_member && (strcmp(phase, "collecting") == 0 || strcmp(phase, "voting") == 0);
+}
+
+static void feed_head(struct driver *d, const struct ledger_status *status)
+{
+    if (d->is_member)
+        driver_feed(d, EVENT_HEAD,
+                    json_pack("{s:I, s:I}", "height", (json_int_t)status->height, "time", (json_int_t)status->time));
+}
+
+/* Whoever follows heads again asks for the present one first: the held question tells only of the next. */
+static void closing_told(void *context, const struct ledger_answer *answer)
+{
+    struct driver *d = context;
+
+    d->head_now = false;
+    if (answer->error || answer->status->height <= d->ledger.height)
+        return;
+    d->ledger = *answer->status;
+    feed_head(d, answer->status);
+}
 
 static void head_told(void *context, const struct ledger_answer *answer)
 {
@@ -37,22 +66,29 @@ static void head_told(void *context, const struct ledger_answer *answer)
     }
     d->ledger = *answer->status;
     d->ledger_known = true;
+    d->head_next = uv_now(&d->node->loop) + HEAD_REST_MS;
     ask_head(d);
-    if (d->is_member)
-        driver_feed(
-            d, EVENT_HEAD,
-            json_pack("{s:I, s:I}", "height", (json_int_t)answer->status->height, "time", (json_int_t)answer->status->time));
+    feed_head(d, answer->status);
 }
 
 static void ask_head(struct driver *d)
 {
-    if (d->head_busy || (d->ledger_known && !d->is_member))
+    if (d->head_busy || (d->ledger_known && !d->is_member) ||
+        (d->ledger_known && !follows_heads(d) && uv_now(&d->node->loop) < d->head_next))
         return;
     d->head_busy = true;
     if (d->ledger_known)
         ledger_next(d->node->ledger, d->ledger.height, (struct ledger_then){ head_told, d });
     else
         ledger_status(d->node->ledger, (struct ledger_then){ head_told, d });
+}
+
+void driver_closing(struct driver *d)
+{
+    if (!d->ledger_known || d->head_now)
+        return;
+    d->head_now = true;
+    ledger_status(d->node->ledger, (struct ledger_then){ closing_told, d });
 }
 
 static void block_told(void *context, const struct ledger_answer *answer)

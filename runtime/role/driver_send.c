@@ -17,6 +17,8 @@ struct delivery {
     struct driver *driver;
     char did[DID_TEXT];
     char *endpoint;
+    struct hash name;      /* of machine and text */
+    uint64_t begun;        /* loop time */
     json_t *documents;     /* CIDs to acknowledge; empty: nothing is pushed */
     json_t *missing;       /* blocks still to push */
     json_t *pushed;        /* CID -> true: no block is pushed twice, whatever the other side says */
@@ -141,6 +143,7 @@ static void deliver_next(struct delivery *v)
     if (v->asked)
         return;
     if (!v->failed) {
+        d->said[d->said_next++ % DRIVER_SAID] = (struct driver_said){ v->name, uv_now(&d->node->loop) };
         json_array_foreach(v->documents, index, each)
         {
             driver_feed(d, EVENT_ACKNOWLEDGED, json_pack("{s:O, s:s}", "cid", each, "did", v->did));
@@ -226,16 +229,67 @@ static bool may_send(const struct driver *d, const char *did, bool pushes)
     return count < most;
 }
 
-static void send_to(struct driver *d, const char *did, const char *endpoint, const char *text, json_t *blocks)
+/* The machines repeat themselves four times a view, for messages that are lost. What the other side took less than half a view ago, or is
+ * just taking, is left out: it would only forget it by ending. */
+static bool was_said(const struct driver *d, struct hash name)
 {
+    const uint64_t half = (uint64_t)d->course->spec.committee.view_ms / 2, now = uv_now(&d->node->loop);
+
+    for (const struct delivery *v = d->deliveries; v; v = v->next)
+        if (now - v->begun < 2 * half && hash_equal(v->name, name))
+            return true;
+    for (size_t i = 0; i < DRIVER_SAID; i++)
+        if (now - d->said[i].at < half && hash_equal(d->said[i].name, name))
+            return true;
+    return false;
+}
+
+static struct hash name_of(const char *did, const char *text, size_t size)
+{
+    struct hasher h;
+
+    hash_start(&h, NULL);
+    hash_text(&h, did);
+    hash_part(&h, text, size);
+    return hash_end(&h);
+}
+
+/* A record travels to everybody from everybody: who has it by then need not read it again (docs/protocol.md, section 10). */
+static const char *path_of(struct driver *d, const json_t *message, char path[160])
+{
+    const json_t *finals = json_object_get(message, "finals"), *record = json_object_get(json_array_get(finals, 0), "record");
+    int64_t round = json_integer_value(json_object_get(record, "round"));
+    struct hash id, certificate;
+    char cid[CID_TEXT];
+
+    if (json_object_size(message) == 1 && json_array_size(finals) == 1 && round >= 0 &&
+        journal_final(d->node->journal, d->course->id, (uint32_t)round, &id, &certificate, NULL))
+        snprintf(path, 160, "/v1/documents?round=%lld&record=%s", (long long)round, cid_text(id, cid));
+    else
+        snprintf(path, 160, "/v1/documents");
+    return path;
+}
+
+static void send_to(struct driver *d, const char *did, const char *endpoint, const char *path, const char *text, json_t *blocks)
+{
+    const size_t size = strlen(text);
+    const struct hash name = name_of(did, text, size);
+
+    if (!json_array_size(blocks) && was_said(d, name))
+        return;
     struct delivery *v = calloc(1, sizeof *v);
 
-    *v = (struct delivery){ .driver = d, .documents = json_incref(blocks), .missing = json_array(), .pushed = json_object() };
+    *v = (struct delivery){ .driver = d,
+                            .name = name,
+                            .begun = uv_now(&d->node->loop),
+                            .documents = json_incref(blocks),
+                            .missing = json_array(),
+                            .pushed = json_object() };
     snprintf(v->did, sizeof v->did, "%s", did);
     v->endpoint = strdup(endpoint);
     v->next = d->deliveries;
     d->deliveries = v;
-    call(v, "POST", "/v1/documents", text, strlen(text), pushed);
+    call(v, "POST", path, text, size, pushed);
     if (v->failed)
         delivery_free(v);
 }
@@ -245,9 +299,10 @@ void driver_send(struct driver *d, const json_t *body)
     const json_t *message = json_object_get(body, "message");
     struct own_documents own = own_with_blocks(d, message);
     json_t *to = json_object_get(body, "to"), *each;
-    char *text = NULL;
+    char *text = NULL, path[160];
     size_t index;
 
+    path_of(d, message, path);
     json_array_foreach(to, index, each)
     {
         const char *did = json_string_value(each), *endpoint = course_endpoint(d->course, did);
@@ -255,7 +310,7 @@ void driver_send(struct driver *d, const json_t *body)
         if (!endpoint || strcmp(did, d->node->did) == 0 || !may_send(d, did, json_array_size(own.cids) > 0))
             continue;
         text = text ? text : text_of(d, message, &own);
-        send_to(d, did, endpoint, text, own.cids);
+        send_to(d, did, endpoint, path, text, own.cids);
     }
     json_decref(own.cids);
     free(text);

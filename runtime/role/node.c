@@ -140,6 +140,17 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
     return node->ledger != NULL && set_endpoint(node, err);
 }
 
+/* A node that ends in order leaves its files in their folders, synced; what fails here is done at the next start. */
+static void sync_files(struct node *node)
+{
+    struct error none;
+    int64_t mark;
+
+    if (node->journal && journal_unsynced(node->journal) && journal_mark(node->journal, &mark, &none) &&
+        journal_sync_folder(node->folder, &none))
+        journal_synced(node->journal, mark, &none);
+}
+
 void node_close(struct node *node)
 {
     driver_free(node->driver);
@@ -162,6 +173,7 @@ void node_close(struct node *node)
         course_free(node->course);
         free(node->course);
     }
+    sync_files(node);
     journal_close(node->journal);
     verified_free(node->known);
     key_pair_wipe(&node->keys);
