@@ -35,7 +35,7 @@ static const char run_file[] =
     "    kernel_class = 'portable-f32-1', seed_lead = %d,\n"
     "    quorum = { trainers = 3, round_ms = 60000, close_ms = 50, drop_after = 100,\n"
     "               grace = { factor = 3, min_ms = 1000, max_ms = 20000 } },\n"
-    "    committee = { size = 4, threshold = 3, view_ms = %d, settle_ms = 50, release_threshold = 3 },\n"
+    "    committee = { size = 4, threshold = 3, view_ms = %d, settle_ms = 20, release_threshold = 3 },\n"
     "    payment = { ledger = 'local', block_ms = 10, asset = 'TNZO', budget = '%lld', per_round = '1000',\n"
     "                terms = { trainers = 0.8, syncers = 0.2, basis = 'accepted' }, expiry_rounds = 100 },\n"
     "    limits = { script_memory = 268435456, script_seconds = 60, payload_bytes = 4194304, trainers = 60 },\n"
@@ -43,7 +43,7 @@ static const char run_file[] =
     "  network = { trainers = 4, syncers = 4 },\n"
     "}\n";
 
-enum { VIEW_MS = 80, LEAD = 8, ROWS = 64 };
+enum { VIEW_MS = 40, LEAD = 4, ROWS = 64 };
 
 static bool write_run(struct network_bench *b, char path[128], struct error *err)
 {
