@@ -53,15 +53,10 @@ static unsigned __int128 amount(const json_t *spec, const char *path)
 static const struct {
     const char *path, *only, *what;
 } later[] = {
-    { "trust.tier", "replicated", "the replicated tier" },
-    { "trust.tier", "attested", "the attested tier" },
-    { "trust.tier", "confidential", "the confidential tier" },
-    { "trust.admission.mode", "attested", "admission by attestation" },
-    { "committee.weights", NULL, "a weighted committee" },
-    { "committee.weight", NULL, "a weighted committee" },
-    { "committee.stake", NULL, "a weighted committee" },
-    { "fragments", NULL, "fragments" },
-    { "delay", NULL, "delayed aggregates" },
+    { "trust.tier", "replicated", "the replicated tier" },     { "trust.tier", "attested", "the attested tier" },
+    { "trust.tier", "confidential", "the confidential tier" }, { "trust.admission.mode", "attested", "admission by attestation" },
+    { "committee.weights", NULL, "a weighted committee" },     { "committee.weight", NULL, "a weighted committee" },
+    { "committee.stake", NULL, "a weighted committee" },       { "delay", NULL, "delayed aggregates" },
     { "payment.ledger", "evm", "a ledger on an EVM chain" },
 };
 

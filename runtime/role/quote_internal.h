@@ -15,6 +15,7 @@ struct quote {
     int64_t parameters, steps;                     /* steps: of one trainer, all rounds */
     int64_t batches;                               /* of rollouts, likewise; 0: a run on given text */
     int64_t outer_bytes, payload_bytes, log_bytes; /* of one object; payload and log of the largest plan */
+    int64_t sent_values, sent_tensors;             /* in a payload of the plan asked for last */
     double first, second;                          /* seconds of a step, with and without set-up; 0: not measured */
     int64_t memory;                                /* bytes; 0: not measured */
 };

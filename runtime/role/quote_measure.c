@@ -27,6 +27,8 @@ static json_t *plan_of(struct quote *q, int64_t round, json_t *last, struct erro
                             (json_int_t)q->trainers, "last", last);
     json_t *answer = archive_job(&q->a, job, NULL, NULL, err), *plan = json_incref(json_object_get(answer, "plan"));
 
+    q->sent_values = document_integer(answer, "values");
+    q->sent_tensors = document_integer(answer, "tensors");
     json_decref(answer);
     return plan;
 }
@@ -73,10 +75,10 @@ static void size_plan(struct quote *q, const json_t *plan)
         return;
     topk = (struct topk){ .keep = codec.keep, .of = codec.of, .bits = codec.bits };
     int64_t log = STEP_LOG_HEAD + 2 * STEP_LOG_ENDS + STEP_LOG_LEAF * steps;
-    int64_t tensors = document_integer(q->a.opened, "tensors"), blocks = (q->parameters + 255) / 256 + tensors;
+    int64_t tensors = q->sent_tensors, blocks = (q->sent_values + 255) / 256 + tensors;
     int64_t payload =
-        PAYLOAD_HEAD + DID_TEXT + (q->parameters * (int64_t)codec.bits + 7) / 8 + (codec.bits < 16 ? 4 * blocks + tensors : 0);
-    if (codec.keep && topk_size(&topk, (uint64_t)q->parameters, &kept))
+        PAYLOAD_HEAD + DID_TEXT + (q->sent_values * (int64_t)codec.bits + 7) / 8 + (codec.bits < 16 ? 4 * blocks + tensors : 0);
+    if (codec.keep && topk_size(&topk, (uint64_t)q->sent_values, &kept))
         payload = PAYLOAD_HEAD + DID_TEXT + KEPT_HEAD + (int64_t)kept + LAST_CHUNK * tensors;
 
     if (log > q->log_bytes)

@@ -206,6 +206,8 @@ const char *contribution_code(const json_t *contribution, const json_t *context,
         return "steps";
     if (!plan_codec_fits(json_object_get(contribution, "codec"), plan))
         return "codec";
+    if (value_integer(contribution, "fragment") != value_integer(plan, "fragment"))
+        return "fragment";
     if (!carry_fits(contribution, context))
         return "carry";
     if (!hash_equal(log->start, state) || !hash_equal(log->carry_in, document_hash(contribution, "carry_in")) ||

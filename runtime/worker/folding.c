@@ -11,13 +11,15 @@
 #include "runtime/store/object.h"
 #include "runtime/store/state_object.h"
 #include "runtime/worker/bound.h"
+#include "runtime/worker/fragments.h"
 
 #define OUTER_LIMIT   (UINT64_C(8) << 30)
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
 
 /* The update of a round, on its way through the chain of aggregators. */
 struct updates {
-    size_t peers; /* 1 and `whole` once the last rule has removed the axis */
+    uint32_t fragment; /* what the round exchanges; elsewhere all is 0 */
+    size_t peers;      /* 1 and `whole` once the last rule has removed the axis */
     bool whole;
     uint64_t n;
     float *u;       /* owned, [peer n] or [n] */
@@ -59,34 +61,56 @@ static bool make_sent(struct updates *u, struct error *err)
     return u->sent || error_set(err, ERROR_MEMORY, NULL, "no memory for the updates of %zu peers", u->peers);
 }
 
-struct tensor *folding_tensors(const struct layout *l, float *values)
+static struct tensor *tensors_of(const struct layout *l, uint32_t fragment, float *values, size_t *count)
 {
     struct tensor *list = calloc(l->count, sizeof *list);
 
+    *count = 0;
     for (size_t i = 0; i < l->count; i++) {
         const struct layout_parameter *p = &l->parameters[i];
+        struct tensor *t = &list[*count];
 
-        list[i] = (struct tensor){ .name = (char *)(uintptr_t)p->name,
-                                   .type = TENSOR_F32,
-                                   .rank = p->rank,
-                                   .data = values + p->offset,
-                                   .size = (size_t)p->values * sizeof *values };
-        memcpy(list[i].dims, p->dims, sizeof p->dims);
+        if (!fragment_has(fragment, p))
+            continue;
+        *t = (struct tensor){ .name = (char *)(uintptr_t)p->name,
+                              .type = TENSOR_F32,
+                              .rank = p->rank,
+                              .data = values + p->offset,
+                              .size = (size_t)p->values * sizeof *values };
+        memcpy(t->dims, p->dims, sizeof p->dims);
+        ++*count;
     }
     return list;
 }
 
-bool folding_header(const struct session *s, const json_t *plan, int64_t round, const char *did, struct payload_header *header,
+struct tensor *folding_tensors(const struct layout *l, float *values)
+{
+    size_t count;
+
+    return tensors_of(l, FRAGMENT_ALL, values, &count);
+}
+
+struct tensor *folding_payload(const struct session *s, const json_t *plan, const struct payload_header *header, float *values,
+                               size_t *count)
+{
+    return tensors_of(&s->layout, json_object_get(plan, "fragment") ? header->fragment : FRAGMENT_ALL, values, count);
+}
+
+bool folding_header(struct session *s, const json_t *plan, int64_t round, const char *did, struct payload_header *header,
                     struct error *err)
 {
     struct plan_codec codec;
     struct hash run;
+    uint32_t fragment;
 
-    if (!plan_codec_read(plan, &codec, err) || !cid_parse(s->run, &run, err))
+    if (!plan_codec_read(plan, &codec, err) || !cid_parse(s->run, &run, err) || !fragments_of(s, plan, &fragment, err))
         return false;
-    *header = (struct payload_header){
-        .bits = codec.bits, .keep = codec.keep, .of = codec.of, .tile = codec.tile, .round = (uint32_t)round
-    };
+    *header = (struct payload_header){ .bits = codec.bits,
+                                       .keep = codec.keep,
+                                       .of = codec.of,
+                                       .tile = codec.tile,
+                                       .round = (uint32_t)round,
+                                       .fragment = fragment == FRAGMENT_ALL ? 0 : fragment };
     memcpy(header->run, run.bytes, sizeof header->run);
     strncpy(header->did, did, PAYLOAD_DID);
     return true;
@@ -156,16 +180,16 @@ static bool read_payload(struct session *s, const json_t *contribution, const js
     struct hash payload;
     struct buffer bytes = { 0 };
     struct tensor *tensors;
-    size_t body;
+    size_t body, count;
 
     if (!text)
         return error_set(err, ERROR_MISSING, NULL, "nothing says which payload %s names", cid);
     if (!cid_parse(text, &payload, err) || !folding_header(s, plan, round, did, &expected, err))
         return error_at(err, "payload of %s", did);
-    tensors = folding_tensors(&s->layout, values);
+    tensors = folding_payload(s, plan, &expected, values, &count);
 
     bool ok = object_get(&s->blocks, payload, PAYLOAD_MEDIA, OUTER_LIMIT, &bytes, err) &&
-              payload_decode(bytes.bytes, bytes.size, &expected, tensors, s->layout.count, &body, err);
+              payload_decode(bytes.bytes, bytes.size, &expected, tensors, count, &body, err);
 
     free(tensors);
     buffer_free(&bytes);
@@ -269,6 +293,18 @@ static bool combine_call(struct session *s, const struct graph *g, const json_t 
     return ok;
 }
 
+/* Whether a call is about tensors of the fragment: a rule may divide by what is 0 in the others. */
+static bool is_exchanged(const struct layout *l, uint32_t fragment, const json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        long place = layout_find(l, json_string_value(json_array_get(names, i)));
+
+        if (place < 0 || fragment_has(fragment, &l->parameters[place]))
+            return true;
+    }
+    return false;
+}
+
 /* All calls of a rule, `in` to `out` [rows n]. */
 static bool combine_all(struct session *s, const struct script_trace *trace, struct updates *in, float *out, size_t rows,
                         struct error *err)
@@ -287,6 +323,8 @@ static bool combine_all(struct session *s, const struct script_trace *trace, str
             return false;
         if (json_array_size(json_object_get(call, "state")))
             return error_set(err, ERROR_UNSUPPORTED, NULL, "an aggregator that keeps state");
+        if (strcmp(over, "whole") != 0 && !is_exchanged(&s->layout, in->fragment, json_object_get(call, "params")))
+            continue;
         if (reads_sent(g) && !make_sent(in, err))
             return false;
         if (!(strcmp(over, "whole") == 0 ? run_combine(s, g, in, in->u, in->sent, in->n, out, rows, err)
@@ -374,7 +412,8 @@ static bool outer_bind(struct outer_step *step, const struct states *states, con
 }
 
 /* Applies the update by the outer optimiser, parameter by parameter. */
-static bool apply(struct session *s, struct states *states, float *values, const float *update, double rate, struct error *err)
+static bool apply(struct session *s, struct states *states, float *values, const struct updates *u, double rate,
+                  struct error *err)
 {
     json_t *entries = json_object_get(s->outer.meta, "params"), *entry;
     float lr = (float)rate;
@@ -389,10 +428,12 @@ static bool apply(struct session *s, struct states *states, float *values, const
 
         if (!step.g)
             return error_at(err, "outer");
+        if (!fragment_has(u->fragment, p))
+            continue; /* its momentum waits with it */
         step.inputs = calloc(step.g->bound_count + 1, sizeof *step.inputs);
         step.outputs = calloc(step.g->output_count + 1, sizeof *step.outputs);
         step.aliases = calloc(step.g->output_count + 1, sizeof *step.aliases);
-        ok = outer_bind(&step, states, p, values, update, &lr, err);
+        ok = outer_bind(&step, states, p, values, u->u, &lr, err);
         if (ok)
             ex =
                 executor_new(step.g, &(struct executor_options){ .aliases = step.aliases, .alias_count = step.alias_count }, err);
@@ -434,7 +475,7 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
     int64_t number = json_integer_value(json_object_get(round, "round"));
     struct updates u = { .peers = json_array_size(list), .n = s->layout.values };
     size_t index;
-    bool ok = updates_new(&u, err);
+    bool ok = updates_new(&u, err) && fragments_of(s, plan, &u.fragment, err);
 
     json_array_foreach(list, index, contribution)
     {
@@ -451,7 +492,7 @@ static bool fold_round(struct session *s, const json_t *round, const json_t *pay
     if (ok) {
         *norm = norm_of(u.u, u.n);
         *root = layout_root(&s->layout, u.u);
-        ok = apply(s, states, values, u.u, json_decimal(rate, 0), err) && check_values(&s->layout, values, err);
+        ok = apply(s, states, values, &u, json_decimal(rate, 0), err) && check_values(&s->layout, values, err);
     }
     updates_free(&u);
     return ok;

@@ -25,11 +25,15 @@ json_t *folding_run(struct session *s, const json_t *request, const json_t *payl
 /* Values of a stored outer state: n floats. */
 bool folding_values(struct session *s, struct hash outer, float *values, struct error *err);
 
-/* The header of what `did` sends in round `round` under `plan`. Errors: those of plan_codec_read, range (a DID too long). */
-bool folding_header(const struct session *s, const json_t *plan, int64_t round, const char *did, struct payload_header *header,
+/* The header of what `did` sends in round `round` under `plan`. Errors: those of plan_codec_read and fragments_of, range (a DID too long). */
+bool folding_header(struct session *s, const json_t *plan, int64_t round, const char *did, struct payload_header *header,
                     struct error *err);
 
-/* The layout as tensors over `values`, for the payload codec. The caller frees the list. */
+/* The layout as tensors over `values`. The caller frees the list. */
 struct tensor *folding_tensors(const struct layout *l, float *values);
+
+/* Those that a payload of this header holds, `*count` of them, each where it lies in `values`. The caller frees the list. */
+struct tensor *folding_payload(const struct session *s, const json_t *plan, const struct payload_header *header, float *values,
+                               size_t *count);
 
 #endif

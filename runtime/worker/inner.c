@@ -11,6 +11,7 @@
 #include "runtime/store/object.h"
 #include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
+#include "runtime/worker/fragments.h"
 #include "runtime/worker/running.h"
 
 double plan_number(const json_t *plan, const char *name, double otherwise)
@@ -89,14 +90,17 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
 /* With feedback the payload says update + decay * rest, and what it leaves of that is the rest (native/codec/feedback.h). */
 static bool feed_back(struct running *r, const struct payload_header *header, const struct inner *out, struct error *err)
 {
-    const uint64_t n = r->s->layout.values;
     float *said = layout_values(&r->s->layout, err);
-    struct tensor *tensors = folding_tensors(&r->s->layout, said);
-    size_t body;
-    bool ok = said && payload_decode(out->payload.bytes, out->payload.size, header, tensors, r->s->layout.count, &body, err);
+    size_t body, count;
+    struct tensor *tensors = folding_payload(r->s, r->plan, header, said, &count);
+    bool ok = said && payload_decode(out->payload.bytes, out->payload.size, header, tensors, count, &body, err);
 
-    for (uint64_t i = 0; ok && i < n; i++)
-        r->rest[i] = r->values[i] - said[i];
+    for (size_t k = 0; ok && k < r->s->layout.count; k++) {
+        const struct layout_parameter *p = &r->s->layout.parameters[k];
+
+        for (uint64_t i = p->offset; fragment_has(r->fragment, p) && i < p->offset + p->values; i++)
+            r->rest[i] = r->values[i] - said[i];
+    }
     free(tensors);
     free(said);
     return ok;
@@ -109,7 +113,24 @@ static bool keep(struct running *r, struct inner *out, struct error *err)
 
     out->log.carry_out = root_empty();
     return !inner || strcmp(inner, "keep") != 0 ||
-           carry_encode(r->s, &r->training.states, r->rest, &out->carry, &out->log.carry_out, err);
+           carry_encode(r->s, &r->training.states, r->rest, r->moved, &out->carry, &out->log.carry_out, err);
+}
+
+/* Values become start less end; with `decay` the rest is added to what is sent. What is not sent goes on from where it stands. */
+static void make_update(struct running *r, float decay)
+{
+    for (size_t k = 0; k < r->s->layout.count; k++) {
+        const struct layout_parameter *p = &r->s->layout.parameters[k];
+        const bool sent = fragment_has(r->fragment, p);
+
+        for (uint64_t i = p->offset; i < p->offset + p->values; i++) {
+            r->values[i] = r->start[i] - r->values[i];
+            if (r->moved)
+                r->moved[i] = sent ? 0 : -r->values[i];
+            if (r->rest && sent)
+                r->values[i] = fmaf(decay, r->rest[i], r->values[i]);
+        }
+    }
 }
 
 static bool encode(struct running *r, const json_t *carry, struct inner *out, struct error *err)
@@ -119,14 +140,13 @@ static bool encode(struct running *r, const json_t *carry, struct inner *out, st
     struct plan_codec codec;
     bool ok = folding_header(r->s, r->plan, r->round, did, &header, err) && plan_codec_read(r->plan, &codec, err);
 
-    for (uint64_t i = 0; i < r->s->layout.values; i++)
-        r->values[i] = r->start[i] - r->values[i];
-    for (uint64_t i = 0; ok && r->rest && i < r->s->layout.values; i++)
-        r->values[i] = fmaf(codec.feedback, r->rest[i], r->values[i]);
+    if (ok)
+        make_update(r, codec.feedback);
 
-    struct tensor *tensors = folding_tensors(&r->s->layout, r->values);
+    size_t count = 0;
+    struct tensor *tensors = ok ? folding_payload(r->s, r->plan, &header, r->values, &count) : NULL;
 
-    ok = ok && payload_encode(&header, tensors, r->s->layout.count, &out->payload, &out->body, err);
+    ok = ok && payload_encode(&header, tensors, count, &out->payload, &out->body, err);
     free(tensors);
     ok = ok && (!r->rest || feed_back(r, &header, out, err));
     if (!ok)

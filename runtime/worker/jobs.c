@@ -12,6 +12,7 @@
 #include "runtime/store/state_object.h"
 #include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
+#include "runtime/worker/fragments.h"
 #include "runtime/worker/inner.h"
 #include "runtime/worker/measuring.h"
 #include "runtime/worker/rollouts.h"
@@ -24,8 +25,8 @@
 
 static bool plan_offered(const json_t *plan, struct error *err)
 {
-    static const char *const later[] = { "fragment", "delay",      "apply_at", "merge",         "eager",
-                                         "exchange", "redundancy", "among",    "micro_batches", "activations" };
+    static const char *const later[] = { "delay",      "apply_at", "merge",         "eager",      "exchange",
+                                         "redundancy", "among",    "micro_batches", "activations" };
     const char *inner = json_string_value(json_object_get(plan, "inner"));
     struct plan_codec codec;
 
@@ -49,6 +50,9 @@ json_t *job_plan(struct session *s, const json_t *job, struct error *err)
                                 json_object_get(s->layout.meta, "layers"), "last",
                                 json_is_object(last) ? json_incref((json_t *)(uintptr_t)last) : json_false());
     json_t *made = script_plan(&s->scripts[SESSION_SCHEDULE].bundle, context, NULL, NULL, &s->limits, err), *plan, *result = NULL;
+    uint32_t fragment;
+    uint64_t values;
+    size_t tensors;
 
     json_decref(context);
     if (!made) {
@@ -58,8 +62,10 @@ json_t *job_plan(struct session *s, const json_t *job, struct error *err)
     plan = json_object_get(made, "plan");
     if (json_is_object(json_object_get(made, "state")) && json_object_size(json_object_get(made, "state")))
         error_set(err, ERROR_UNSUPPORTED, NULL, "a schedule that keeps state");
-    else if (plan_offered(plan, err))
-        result = json_pack("{s:O}", "plan", plan);
+    else if (plan_offered(plan, err) && fragments_of(s, plan, &fragment, err)) {
+        fragment_measure(&s->layout, fragment, &values, &tensors);
+        result = json_pack("{s:O, s:I, s:I}", "plan", plan, "values", (json_int_t)values, "tensors", (json_int_t)tensors);
+    }
     if (!result)
         error_at(err, "schedule");
     json_decref(made);
@@ -101,6 +107,8 @@ json_t *job_train(struct session *s, const json_t *job, const struct job_reporte
                       (json_int_t)inner.payload.size, "codec", plan_codec_document(&codec), "tokens", (json_int_t)inner.tokens,
                       "steps", (json_int_t)inner.log.steps, "loss", document_json_float(step_log_loss(&inner.log)), "probes",
                       inner.probes, "step_log", document_json_cid(inner.log_id));
+    if (result && json_object_get(plan, "fragment"))
+        json_object_set_new(result, "fragment", json_integer((json_int_t)plan_number(plan, "fragment", 0)));
     if (result && inner.carry.size)
         json_object_set_new(result, "carry", document_json_cid(inner.carry_id));
     inner_free(&inner);
@@ -177,22 +185,23 @@ static const char *check_payload(struct session *s, const json_t *context, const
                                  float *values)
 {
     uint64_t most = (uint64_t)document_integer(json_object_get(s->spec, "limits"), "payload_bytes");
+    const json_t *plan = json_object_get(context, "plan");
     struct payload_header expected;
-    struct tensor *tensors = folding_tensors(&s->layout, values);
+    struct tensor *tensors = NULL;
     struct buffer bytes = { 0 };
     struct error fault = { 0 };
     struct hash id;
     const char *code;
-    size_t body;
+    size_t body, count;
 
-    if (!folding_header(s, json_object_get(context, "plan"), document_integer(context, "round"),
-                        document_text(document, "signer"), &expected, &fault) ||
+    if (!folding_header(s, plan, document_integer(context, "round"), document_text(document, "signer"), &expected, &fault) ||
+        !(tensors = folding_payload(s, plan, &expected, values, &count)) ||
         !cid_parse(document_text(document, "payload"), &id, &fault) ||
         !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
         code = error_name(fault.code);
     else if ((int64_t)bytes.size != document_integer(document, "payload_bytes"))
         code = "payload_bytes";
-    else if (!payload_decode(bytes.bytes, bytes.size, &expected, tensors, s->layout.count, &body, &fault))
+    else if (!payload_decode(bytes.bytes, bytes.size, &expected, tensors, count, &body, &fault))
         code = error_name(fault.code);
     else if (!probes_whole(document, s->layout.values))
         code = "probes";

@@ -27,6 +27,7 @@ struct layout_parameter {
     unsigned rank;
     uint64_t dims[8];
     uint64_t values, offset; /* elements, and where they begin in the array */
+    uint32_t fragment;       /* fragments.h; 0 where the schedule has none */
 };
 
 struct layout {

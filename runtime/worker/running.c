@@ -7,6 +7,7 @@
 #include "runtime/round/plan_codec.h"
 #include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
+#include "runtime/worker/fragments.h"
 #include "runtime/worker/inner.h"
 #include "runtime/worker/reference.h"
 
@@ -19,6 +20,7 @@ void running_free(struct running *r)
     free(r->start);
     free(r->values);
     free(r->rest);
+    free(r->moved);
     free(r->rates);
 }
 
@@ -96,13 +98,24 @@ static bool load_rates(struct running *r, struct error *err)
 
 static bool load_carry(struct running *r, const json_t *carry, struct error *err)
 {
+    const char *inner = document_text(r->plan, "inner");
+    const bool keeps = inner && strcmp(inner, "keep") == 0;
     struct plan_codec codec;
 
     if (!plan_codec_read(r->plan, &codec, err))
         return false;
     if (codec.feedback > 0 && !(r->rest = layout_values(&r->s->layout, err)))
         return false;
-    return !carry || carry_read(r->s, carry, &r->training.states, r->rest, err);
+    if (!fragments_of(r->s, r->plan, &r->fragment, err))
+        return false;
+    if (keeps && (!fragments_load(r->s, err) || (r->s->fragments && !(r->moved = layout_values(&r->s->layout, err)))))
+        return false;
+    if (carry && !carry_read(r->s, carry, &r->training.states, r->rest, r->moved, err))
+        return false;
+    for (uint64_t i = 0; r->moved && i < r->s->layout.values; i++)
+        if (r->moved[i] != 0)
+            r->values[i] += r->moved[i];
+    return true;
 }
 
 bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,

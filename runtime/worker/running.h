@@ -14,7 +14,10 @@ struct running {
     const json_t *context, *plan; /* borrowed */
     int64_t round, steps;
     float *start, *values;
-    float *rest;              /* with feedback: what the payloads so far have left out; else NULL */
+    uint32_t fragment; /* what the round exchanges */
+    float
+        *moved;  /* with fragments and inner = "keep": what tensors have moved by since their fragment was exchanged; else NULL */
+    float *rest; /* with feedback: what the payloads so far have left out; else NULL */
     double *rates;            /* one a step */
     struct sampler sampler;   /* of a run on given text */
     struct rollouts rollouts; /* else */

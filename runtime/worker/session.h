@@ -122,6 +122,8 @@ struct session {
     size_t aggregator_count;
 
     struct layout layout;
+    uint32_t fragments; /* of the schedule, once asked for (fragments.h): 0: it has none */
+    bool fragments_known;
     struct script_trace inner, outer; /* optimisers over the layout */
     float **frozen;                   /* base weights by place in the model meta's params, NULL where trained or unread */
     struct session_stored *stored;    /* likewise, as the file has them */

@@ -210,7 +210,7 @@ static const struct {
     { "dataset.corpora", "[{\"name\":\"a\",\"licence\":\"b\",\"share\":\"1\",\"shards\":[4,16]}]", "dataset.corpora[0].shards",
       "", "", ERROR_RANGE },
     { "limits.batches", "0", "limits.batches", "between 1 and 4096", "", ERROR_RANGE },
-    { "fragments", "2", "fragments", "not offered by this version", "", ERROR_UNSUPPORTED },
+    { "fragments", "2", "", "unknown field", "", ERROR_UNKNOWN },
     { "delay", "1", "delay", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "amendable", "[]", "amendable", "", "", ERROR_RANGE },
     { "amendable", "[\"payment.per_round\"]", "amendable[0]", "", "", ERROR_UNKNOWN },
