@@ -45,6 +45,19 @@ static uint64_t bytes_of(const struct graph *g, uint32_t node)
     return g->nodes[node].values * type_bytes(g->nodes[node].type);
 }
 
+/* What an operand that is not made would have cost to make falls to its reader: what is read for it, and the arithmetic. */
+static void operand_counted(const struct plan *p, uint32_t node, struct executor_pass *pass)
+{
+    const struct graph_node *n = &p->g->nodes[node];
+    if (!p->inside[node]) {
+        pass->bytes += bytes_of(p->g, node);
+        return;
+    }
+    pass->operations += n->op == OPERATOR_GATHER ? 0 : operations_of(p->g, n);
+    for (uint32_t k = 0; k < n->input_count; k++)
+        pass->bytes += bytes_of(p->g, graph_inputs(p->g, n)[k]);
+}
+
 /* "dot 1024x576x1536+16": rows, columns, and what is summed over in each product of the step. */
 static void name_products(const struct graph *g, const struct plan_step *s, struct executor_pass *pass)
 {
@@ -95,7 +108,7 @@ struct executor_pass cost_of_step(const struct plan *p, const struct plan_step *
         const struct graph_node *part = &g->nodes[s->count ? s->nodes[i] : s->node];
         pass.operations += operations_of(g, part);
         for (uint32_t k = i > 0 ? 1 : 0; k < part->input_count; k++)
-            pass.bytes += bytes_of(g, graph_inputs(g, part)[k]);
+            operand_counted(p, graph_inputs(g, part)[k], &pass);
     }
     for (unsigned k = 0; p->extra[s->node] && k < STEP_EXTRA; k++)
         if (p->extra[s->node][k] != GRAPH_NONE)

@@ -55,7 +55,7 @@ static bool memory_made(struct executor *ex, struct error *err)
         return error_set(err, ERROR_MEMORY, "a smaller batch", "no memory for an arena of %llu bytes",
                          (unsigned long long)p->arena);
     for (uint32_t i = 0; i < p->g->node_count; i++)
-        tiles += trace_tile_count(plan_bytes(p, i));
+        tiles += p->inside[i] ? 0 : trace_tile_count(plan_bytes(p, i));
     plan_arena_given(p, ex->arena, ex->data);
     plan_fixed_filled(p, ex->fixed, ex->data);
     ex->hashes = ex->tiles ? trace_tiles_new(p->g->node_count, tiles) : NULL;

@@ -34,7 +34,7 @@ struct scheduling {
 static bool has_work(const struct plan *p, uint32_t i)
 {
     const struct graph_node *n = &p->g->nodes[i];
-    if (p->places[i].base != i || n->op == OPERATOR_RESULT || n->op == OPERATOR_PART)
+    if (p->places[i].base != i || n->op == OPERATOR_RESULT || n->op == OPERATOR_PART || p->inside[i])
         return false;
     return !(operator_table[n->op].flags & OPERATOR_SOURCE) || n->op == OPERATOR_UNIFORM || n->op == OPERATOR_NORMAL;
 }
@@ -155,17 +155,24 @@ static uint32_t group_for(struct scheduling *s, uint32_t i)
     return into;
 }
 
-/* Counts off what node i reads; groups that wait for nothing more are closed. */
-static void readings_counted(struct scheduling *s, uint32_t i)
+struct reading {
+    struct scheduling *s;
+    uint32_t reader;
+};
+
+static void reading_counted(void *context, uint32_t base)
 {
-    const struct graph_node *n = &s->p->g->nodes[i];
-    for (uint32_t k = 0; k < n->input_count; k++) {
-        const uint32_t base = base_of(s->p, i, k);
-        struct group *g = group_of(s, base);
-        s->remaining[base]--;
-        if (g && --g->pending == 0 && s->group_of[i] != s->group_of[base])
-            group_close(s, g);
-    }
+    const struct reading *r = context;
+    struct scheduling *s = r->s;
+    struct group *g = group_of(s, base);
+    s->remaining[base]--;
+    if (g && --g->pending == 0 && s->group_of[r->reader] != s->group_of[base])
+        group_close(s, g);
+}
+
+static void reads(struct scheduling *s, uint32_t i, void (*see)(void *context, uint32_t base))
+{
+    inside_reads(s->p->g, s->p->places, s->p->inside, i, see, &(struct reading){ s, i });
 }
 
 static void schedule_elementwise(struct scheduling *s, uint32_t i)
@@ -178,7 +185,7 @@ static void schedule_elementwise(struct scheduling *s, uint32_t i)
     g->nodes[g->count++] = i;
     g->pending += s->remaining[i];
     s->group_of[i] = at + 1;
-    readings_counted(s, i);
+    reads(s, i, reading_counted); /* groups that wait for nothing more are closed */
     g = &s->groups[at];
     if (s->single || g->pending == 0)
         group_close(s, g);
@@ -192,6 +199,8 @@ static uint32_t product_after(const struct scheduling *s, uint32_t i)
         return GRAPH_NONE;
     const uint32_t reader = s->reader[i];
     const struct graph_node *n = &g->nodes[reader];
+    if (inside_operand(g, s->p->inside, &g->nodes[i]) >= 0 || inside_operand(g, s->p->inside, n) >= 0)
+        return GRAPH_NONE;
     return plan_is_product(n) && n->op != OPERATOR_DOT && graph_inputs(g, n)[0] == i && same_space(&g->nodes[i], n) ? reader
                                                                                                                     : GRAPH_NONE;
 }
@@ -211,15 +220,18 @@ static void products_step(struct scheduling *s, uint32_t i)
         step->nodes[k] = at;
 }
 
+static void reading_closed(void *context, uint32_t base)
+{
+    const struct reading *r = context;
+    struct group *g = group_of(r->s, base);
+    if (g)
+        group_close(r->s, g);
+}
+
 static void schedule_operator(struct scheduling *s, uint32_t i)
 {
-    const struct graph_node *n = &s->p->g->nodes[i];
-    for (uint32_t k = 0; k < n->input_count; k++) {
-        struct group *g = group_of(s, base_of(s->p, i, k));
-        if (g)
-            group_close(s, g);
-    }
-    readings_counted(s, i);
+    reads(s, i, reading_closed);
+    reads(s, i, reading_counted);
     const uint32_t after = product_after(s, i);
     if (after != GRAPH_NONE) {
         s->onto[after] = i + 1;
@@ -231,18 +243,19 @@ static void schedule_operator(struct scheduling *s, uint32_t i)
     }
 }
 
-static void reading_found(struct scheduling *s, uint32_t reader, uint32_t base)
+static void reading_found(void *context, uint32_t base)
 {
-    s->readings[base]++;
-    s->reader[base] = reader;
+    const struct reading *r = context;
+    r->s->readings[base]++;
+    r->s->reader[base] = r->reader;
 }
 
 static void readings_found(struct scheduling *s)
 {
     struct plan *p = s->p;
     for (uint32_t i = 0; i < p->g->node_count; i++)
-        for (uint32_t k = 0; has_work(p, i) && k < p->g->nodes[i].input_count; k++)
-            reading_found(s, i, base_of(p, i, k));
+        if (has_work(p, i))
+            reads(s, i, reading_found);
     memcpy(s->remaining, s->readings, p->g->node_count * sizeof *s->readings);
     for (uint32_t i = 0; i < p->g->output_count; i++)
         s->output[p->places[p->g->outputs[i].node].base] = true;
@@ -328,6 +341,20 @@ static bool aliases_good(const struct graph *g, const struct executor_options *o
     return true;
 }
 
+/* What will be made is within the graph's limit: shape inference left open whether it is. */
+static bool sizes_good(const struct plan *p, struct error *err)
+{
+    for (uint32_t i = 0; i < p->g->node_count; i++) {
+        const struct graph_node *n = &p->g->nodes[i];
+        if (!has_work(p, i) || n->values * type_bytes(n->type) <= p->g->limits.node_bytes)
+            continue;
+        error_set(err, ERROR_LIMIT, "a smaller batch", "%s: a result larger than the limit of %llu bytes",
+                  operator_table[n->op].name, (unsigned long long)p->g->limits.node_bytes);
+        return n->note == GRAPH_NONE ? false : error_at(err, "%s", p->g->names[n->note]);
+    }
+    return true;
+}
+
 static bool stored_good(struct plan *p, const struct executor_options *o, struct error *err)
 {
     for (uint32_t i = 0; i < p->g->node_count; i++)
@@ -363,6 +390,11 @@ bool plan_make(struct plan *p, struct graph *g, struct body *bodies, uint32_t bo
     if (!aliases_good(g, o, err) || !stored_good(p, o, err) || !bodies_planned(p, err))
         return false;
     extras_found(p);
+    p->inside = o->trace ? calloc(count, 1) : inside_found(g, p->places, p->stored);
+    if (!p->inside)
+        abort();
+    if (!sizes_good(p, err))
+        return false;
     schedule(p, o->trace != NULL);
     if (!all_offered(p, err))
         return false;
@@ -392,6 +424,7 @@ void plan_free(struct plan *p)
     free(p->offset);
     free(p->written);
     free(p->extra);
+    free(p->inside);
     free(p->first);
     free(p->last);
     graph_free(p->g);

@@ -13,6 +13,7 @@
 
 #include "native/graph/chain.h"
 #include "native/graph/execute.h"
+#include "native/graph/inside.h"
 #include "native/graph/step.h"
 
 enum storage { STORAGE_NONE, STORAGE_BOUND, STORAGE_FIXED, STORAGE_ARENA, STORAGE_OUTPUT };
@@ -43,6 +44,7 @@ struct plan {
     uint64_t *offset;    /* in the arena, or in the memory of fixed values */
     uint32_t *written;   /* of a STORAGE_OUTPUT node: the output */
     uint32_t **extra;    /* result nodes of an operator, or NULL */
+    uint8_t *inside;     /* nodes that are not made (inside.h); owned */
     struct body *bodies; /* of the heads (body.h); owned */
     uint32_t body_count;
     uint64_t arena, fixed; /* bytes */

@@ -111,6 +111,17 @@ static void read_at(struct plan *p, uint32_t base, uint32_t t)
         p->last[base] = t;
 }
 
+struct reading {
+    struct plan *p;
+    uint32_t step;
+};
+
+static void see_read(void *context, uint32_t base)
+{
+    const struct reading *r = context;
+    read_at(r->p, base, r->step);
+}
+
 static void lives_found(struct plan *p)
 {
     for (uint32_t i = 0; i < p->g->node_count; i++) {
@@ -123,15 +134,11 @@ static void lives_found(struct plan *p)
         made_by(p, t, see_made, NULL);
     for (uint32_t t = 0; t < p->step_count; t++) {
         const struct plan_step *s = &p->steps[t];
-        const struct graph_node *n = &p->g->nodes[s->node];
         for (uint32_t i = 0; s->chain && i < chain_slots(s->chain); i++)
             if (chain_read(s->chain, i) != GRAPH_NONE)
                 read_at(p, chain_read(s->chain, i), t);
-        for (uint32_t k = 0; !s->chain && k < n->input_count; k++)
-            read_at(p, p->places[graph_inputs(p->g, n)[k]].base, t);
-        for (uint32_t i = 0; !s->chain && i + 1 < s->count; i++)
-            for (uint32_t k = 0; k < p->g->nodes[s->nodes[i]].input_count; k++)
-                read_at(p, p->places[graph_inputs(p->g, &p->g->nodes[s->nodes[i]])[k]].base, t);
+        for (uint32_t i = 0; !s->chain && (i < s->count || i < 1); i++)
+            inside_reads(p->g, p->places, p->inside, s->count ? s->nodes[i] : s->node, see_read, &(struct reading){ p, t });
     }
 }
 
@@ -163,6 +170,16 @@ static int replaceable(unsigned op)
     }
 }
 
+struct rereading {
+    uint32_t base, count;
+};
+
+static void see_again(void *context, uint32_t base)
+{
+    struct rereading *r = context;
+    r->count += base == r->base;
+}
+
 /* The value over which a step that is no chain may write its result, which it reads nowhere else; GRAPH_NONE: there is none. */
 static uint32_t base_replaceable(const struct plan *p, const struct plan_step *s)
 {
@@ -171,13 +188,11 @@ static uint32_t base_replaceable(const struct plan *p, const struct plan_step *s
     if (k < 0)
         return GRAPH_NONE;
     const uint32_t x = graph_inputs(p->g, &p->g->nodes[first])[k], base = p->places[x].base;
-    for (uint32_t i = 0; i < s->count || i < 1; i++) {
-        const uint32_t reader = s->count ? s->nodes[i] : s->node;
-        const struct graph_node *n = &p->g->nodes[reader];
-        for (uint32_t j = 0; j < n->input_count; j++)
-            if ((reader != first || (int)j != k) && p->places[graph_inputs(p->g, n)[j]].base == base)
-                return GRAPH_NONE;
-    }
+    struct rereading readings = { base, 0 };
+    for (uint32_t i = 0; i < s->count || i < 1; i++)
+        inside_reads(p->g, p->places, p->inside, s->count ? s->nodes[i] : s->node, see_again, &readings);
+    if (readings.count > 1)
+        return GRAPH_NONE;
     return p->places[x].offset == 0 && place_contiguous(&p->g->nodes[x], &p->places[x]) ? base : GRAPH_NONE;
 }
 
@@ -292,7 +307,9 @@ static void see_unread(struct plan *p, uint32_t node, uint32_t t, void *context)
 
 bool plan_step_run(const struct plan_step *s, struct work *w)
 {
-    return s->count ? step_products(w, s->nodes, s->count) : step_of((enum operator_code)w->n->op)(w);
+    if (s->count)
+        return step_products(w, s->nodes, s->count);
+    return inside_operand(w->g, w->inside, w->n) < 0 ? step_of((enum operator_code)w->n->op)(w) : step_inside(w);
 }
 
 /* Working memory of step t, measured by the step itself. */
@@ -304,6 +321,7 @@ static uint64_t scratch_of(const struct plan *p, uint32_t t)
                       .stored = p->stored,
                       .extra = (const uint32_t *const *)p->extra,
                       .bodies = p->bodies,
+                      .inside = p->inside,
                       .id = p->steps[t].node,
                       .n = n,
                       .measure = true };

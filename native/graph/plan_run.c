@@ -29,6 +29,7 @@ bool plan_step_at(const struct plan *p, const struct plan_step *s, const struct 
                       .data = run->data,
                       .extra = (const uint32_t *const *)p->extra,
                       .bodies = p->bodies,
+                      .inside = p->inside,
                       .random = run->random,
                       .cache = run->cache,
                       .layer = run->layer,

@@ -27,6 +27,7 @@ struct work {
     void *const *data;            /* memory of each base node */
     const uint32_t *const *extra; /* extra[i]: STEP_EXTRA further results of node i (GRAPH_NONE: not wanted), or NULL */
     struct body *bodies;          /* of the heads */
+    const uint8_t *inside;        /* nodes that are not made (inside.h) */
     const struct executor_random *random;
     const struct cache_step *cache; /* NULL: rows are whole sequences */
     const uint32_t *layer;          /* with a cache: of each attention node its number */
@@ -100,5 +101,8 @@ step_function step_factor;               /* step_factor.c */
 step_function step_head, step_tied;      /* step_head.c, step_tied.c */
 
 bool step_ids_good(struct work *w, const int32_t *ids, uint64_t count, uint64_t n); /* step_layer.c: below n each */
+/* step_move.c: within `axis` each; the message is that of node n */
+bool step_index_good(struct work *w, const struct graph_node *n, const int32_t *index, uint64_t count,
+                     const struct graph_axis *axis);
 
 #endif

@@ -107,14 +107,15 @@ bool step_concat(struct work *w)
 
 /* ---- indices ---- */
 
-static bool index_good(struct work *w, const int32_t *index, uint64_t count, const struct graph_axis *axis)
+bool step_index_good(struct work *w, const struct graph_node *n, const int32_t *index, uint64_t count,
+                     const struct graph_axis *axis)
 {
     const size_t bad = gather_check(count, index, axis->size);
     if (bad == count)
         return true;
-    error_set(w->err, ERROR_RANGE, NULL, "%s: index %d is outside %s=%llu", operator_table[w->n->op].name, index[bad],
+    error_set(w->err, ERROR_RANGE, NULL, "%s: index %d is outside %s=%llu", operator_table[n->op].name, index[bad],
               w->g->names[axis->name], (unsigned long long)axis->size);
-    return w->n->note == GRAPH_NONE ? false : error_at(w->err, "%s", w->g->names[w->n->note]);
+    return n->note == GRAPH_NONE ? false : error_at(w->err, "%s", w->g->names[n->note]);
 }
 
 struct picking {
@@ -158,7 +159,7 @@ bool step_gather(struct work *w)
     const int32_t *ids = step_own(w, 1);
     if (w->measure)
         return true;
-    if (!index_good(w, ids, index->values, axis))
+    if (!step_index_good(w, w->n, ids, index->values, axis))
         return false;
     struct picking p = { .walk = { .rank = w->n->rank }, .index = ids, .bytes = type_bytes(w->n->type), .rows = 1, .row = 1 };
     p.axis_stride = px->stride[graph_axis_find(x, axis->name)];
@@ -217,7 +218,7 @@ bool step_scatter(struct work *w)
     struct result r = step_result(w, w->id, out, out_rank);
     if (w->measure)
         return true;
-    if (!index_good(w, ids, count, &given[summed]))
+    if (!step_index_good(w, w->n, ids, count, &given[summed]))
         return false;
     if (sharing * table > INT32_MAX)
         return error_set(w->err, ERROR_LIMIT, NULL, "scatter: more than 2^31 rows");

@@ -89,3 +89,4 @@ CLASS_CHECK("elementwise exp2", elementwise, ELEMENTWISE_EXP2, "9ea95638debf205b
 CLASS_CHECK("stored nf4", stored, STORED_NF4, "ba2a2c2a0fda4ee7e7b5b51b439ce7cb", "0ca76805111df2137bd243eb257c784b")
 CLASS_CHECK("stored nf4_dq", stored, STORED_NF4_DQ, "5f7840ec07deaf7d630c1bb682e2be70", "edc06e9f3899a65a8acddbdc5d634ad8")
 CLASS_CHECK("rope factors", rope, ROPE_FACTORS, "710a59b3c22e7b3246117b7537505cce", "8dc93cc4b33565eaf18007d437cf55b1")
+CLASS_CHECK("outer sums", outer, 0, "2a787579c370e736037998ed3fef30ff", "4ca1954272bdae673ca1d756e3f59d82")

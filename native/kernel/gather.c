@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "native/kernel/loops.h"
+
 #define ROWS    64  /* rows a task */
 #define COLUMNS 256 /* columns a task of the adjoint */
 
@@ -79,6 +81,45 @@ void gather_pick_backward(struct pool *pool, size_t outer, size_t n, size_t inne
     struct job job = { .n = n, .inner = inner, .x = g, .index = index, .out = out };
 
     pool_run(pool, outer, pick_backward_share, &job);
+}
+
+void gather_sorted(size_t count, const int32_t *index, size_t rows, uint32_t *order, uint32_t *starts)
+{
+    memset(starts, 0, (rows + 1) * sizeof *starts);
+    for (size_t i = 0; i < count; i++)
+        starts[index[i] + 1]++;
+    for (size_t t = 0; t < rows; t++)
+        starts[t + 1] += starts[t];
+    for (size_t i = 0; i < count; i++)
+        order[starts[index[i]]++] = (uint32_t)i;
+    memmove(starts + 1, starts, rows * sizeof *starts); /* each now stands at its end */
+    starts[0] = 0;
+}
+
+struct outer_job {
+    const uint32_t *starts;
+    const float *const *a, *const *b;
+    ptrdiff_t a_step;
+    size_t rows, columns, blocks;
+    float *out;
+};
+
+static void outer_share(void *context, size_t task)
+{
+    const struct outer_job *job = context;
+    const size_t t = task / job->blocks, row = task % job->blocks * ROWS, rows = job->rows - row < ROWS ? job->rows - row : ROWS;
+    const uint32_t first = job->starts[t];
+
+    loops()->outer_sum(job->starts[t + 1] - first, job->a + first, (ptrdiff_t)row * job->a_step, job->a_step, rows,
+                       job->b + first, job->columns, job->out + (t * job->rows + row) * job->columns, job->columns);
+}
+
+void gather_outer_sums(struct pool *pool, size_t tables, const uint32_t *starts, const float *const *a, ptrdiff_t a_step,
+                       size_t rows, const float *const *b, size_t columns, float *out)
+{
+    struct outer_job job = { starts, a, b, a_step, rows, columns, (rows + ROWS - 1) / ROWS, out };
+
+    pool_run(pool, tables * job.blocks, outer_share, &job);
 }
 
 size_t gather_check(size_t count, const int32_t *index, size_t rows)

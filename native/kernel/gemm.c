@@ -96,6 +96,9 @@ void gemm_reference(const struct gemm *gemm)
     }
 }
 
+_Static_assert((GEMM_PACK + 16 * GEMM_RECTANGLE) * sizeof(float) <= GEMM_SCRATCH && GEMM_SCRATCH <= POOL_SCRATCH,
+               "what a product packs has room");
+
 enum { ROWS_TO_CUT = 192 }; /* rows that are worth cutting before columns */
 
 struct job {

@@ -21,6 +21,9 @@
 #define GEMM_CHUNK 256
 #define GEMM_CHAIN 16 /* most products of one chain */
 
+/* Bytes at the start of a thread's working memory (pool.h) that a product uses. */
+#define GEMM_SCRATCH ((size_t)1 << 20)
+
 enum gemm_form { GEMM_PLAIN, GEMM_ONTO, GEMM_LOW_RANK };
 
 struct gemm {

@@ -50,6 +50,9 @@ struct loops {
     void (*rope_angles)(size_t half, int32_t position, const float *frequency, int inverse, float *sine, float *cosine);
     void (*rope)(size_t heads, size_t dim, size_t width, int interleaved, const float *sine, const float *cosine, const float *x,
                  float *out);
+    /* gather.h: out[r * out_row + c] = sum over i of a[i][a_at + r * a_step] * b[i][c], products rounded */
+    void (*outer_sum)(size_t count, const float *const *a, ptrdiff_t a_at, ptrdiff_t a_step, size_t rows, const float *const *b,
+                      size_t columns, float *out, size_t out_row);
 };
 
 #define ORDER_TILE 64

@@ -465,6 +465,91 @@ static void loop_rope(size_t heads, size_t dim, size_t width, int interleaved, c
     }
 }
 
+/* One output after the other, from column `first` on. */
+static void outer_plain(size_t count, const float *const *a, ptrdiff_t a_at, ptrdiff_t a_step, size_t rows, const float *const *b,
+                        size_t first, size_t columns, float *out, size_t out_row)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = first; c < columns; c++) {
+            float sum = 0.0f;
+
+            for (size_t i = 0; i < count; i++) {
+                float product = a[i][a_at + (ptrdiff_t)r * a_step] * b[i][c];
+
+                sum = sum + product;
+            }
+            out[r * out_row + c] = sum;
+        }
+}
+
+#ifdef LANES_PLAIN
+static void loop_outer_sum(size_t count, const float *const *a, ptrdiff_t a_at, ptrdiff_t a_step, size_t rows,
+                           const float *const *b, size_t columns, float *out, size_t out_row)
+{
+    outer_plain(count, a, a_at, a_step, rows, b, 0, columns, out, out_row);
+}
+#else
+enum { OUTER_ROWS = 4, OUTER_WIDE = VW == 8 ? 2 : 4 };
+
+/* `rows` x `wide` registers of sums at row r, column c. */
+VECTOR_INLINE void outer_tile(const int rows, const int wide, size_t count, const float *const *a, ptrdiff_t a_at,
+                              ptrdiff_t a_step, size_t r, const float *const *b, size_t c, float *out, size_t out_row)
+{
+    vf sum[OUTER_ROWS][OUTER_WIDE];
+
+#pragma GCC unroll 4
+    for (int k = 0; k < rows; k++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++)
+            sum[k][v] = vf_zero();
+    for (size_t i = 0; i < count; i++) {
+        const float *x = a[i] + a_at + (ptrdiff_t)r * a_step, *y = b[i] + c;
+        vf yv[OUTER_WIDE];
+
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++)
+            yv[v] = vf_load(y + v * VW);
+#pragma GCC unroll 4
+        for (int k = 0; k < rows; k++) {
+            vf xv = vf_all(x[k * a_step]);
+
+#pragma GCC unroll 4
+            for (int v = 0; v < wide; v++)
+                sum[k][v] = vf_add(sum[k][v], vf_mul(xv, yv[v]));
+        }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < rows; k++)
+#pragma GCC unroll 4
+        for (int v = 0; v < wide; v++)
+            vf_store(out + (r + (size_t)k) * out_row + c + v * VW, sum[k][v]);
+}
+
+static void loop_outer_sum(size_t count, const float *const *a, ptrdiff_t a_at, ptrdiff_t a_step, size_t rows,
+                           const float *const *b, size_t columns, float *out, size_t out_row)
+{
+    size_t c = 0;
+
+    for (; c + OUTER_WIDE * VW <= columns; c += OUTER_WIDE * VW) {
+        size_t r = 0;
+
+        for (; r + OUTER_ROWS <= rows; r += OUTER_ROWS)
+            outer_tile(OUTER_ROWS, OUTER_WIDE, count, a, a_at, a_step, r, b, c, out, out_row);
+        for (; r < rows; r++)
+            outer_tile(1, OUTER_WIDE, count, a, a_at, a_step, r, b, c, out, out_row);
+    }
+    for (; c + VW <= columns; c += VW) {
+        size_t r = 0;
+
+        for (; r + OUTER_ROWS <= rows; r += OUTER_ROWS)
+            outer_tile(OUTER_ROWS, 1, count, a, a_at, a_step, r, b, c, out, out_row);
+        for (; r < rows; r++)
+            outer_tile(1, 1, count, a, a_at, a_step, r, b, c, out, out_row);
+    }
+    outer_plain(count, a, a_at, a_step, rows, b, c, columns, out, out_row);
+}
+#endif
+
 const struct loops LOOPS = {
     .elementwise = loop_elementwise,
     .transpose = loop_transpose,
@@ -490,4 +575,5 @@ const struct loops LOOPS = {
     .dist2 = loop_dist2,
     .rope_angles = loop_rope_angles,
     .rope = loop_rope,
+    .outer_sum = loop_outer_sum,
 };

@@ -171,3 +171,18 @@ void self_test_digest(const char *(*hash)(void *context, size_t index, bool full
     }
     digest_end(&all, digest);
 }
+
+void self_test_outer(struct self_test *t, size_t count, size_t rows, size_t columns)
+{
+    enum { TABLES = 37, MOST = 512 };
+    const float *a[MOST], *b[MOST];
+    uint32_t order[MOST], starts[TABLES + 1];
+
+    gather_sorted(count, t->index, TABLES, order, starts);
+    for (size_t i = 0; i < count; i++) {
+        a[i] = t->x + order[i] * 2 * rows;
+        b[i] = t->y + order[i] * columns;
+    }
+    gather_outer_sums(t->pool, TABLES, starts, a, 2, rows, b, columns, t->out);
+    self_test_keep(t, t->out, TABLES * rows * columns);
+}

@@ -335,6 +335,16 @@ void self_test_full_gather(struct self_test *t, int unused)
     self_test_keep_bits(t, t->out, 5 * 37 * 67);
 }
 
+void self_test_full_outer(struct self_test *t, int unused)
+{
+    static const size_t shapes[][3] = { { 0, 3, 5 }, { 1, 1, 1 }, { 53, 7, 31 }, { 53, 8, 64 }, { 300, 5, 257 }, { 97, 67, 33 } };
+
+    (void)unused;
+    self_test_make_wild(t, 101);
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        self_test_outer(t, shapes[i][0], shapes[i][1], shapes[i][2]);
+}
+
 void self_test_full_order(struct self_test *t, int unused)
 {
     static const size_t peers[] = { 1, 2, 3, 8, 17, 32 }, widths[] = { 1, 63, 64, 65, 257 };

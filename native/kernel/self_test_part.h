@@ -38,6 +38,9 @@ static inline double *self_test_doubles(float *buffer)
     return (double *)(((uintptr_t)buffer + 7) / 8 * 8);
 }
 
+/* Outer products of `count` rows of x and y, by index, into the hash. */
+void self_test_outer(struct self_test *test, size_t count, size_t rows, size_t columns);
+
 /* x, y and z far out: among the usual numbers infinities, NaN with payloads, -0, subnormals, the largest and the smallest. One in
  * `every`. */
 void self_test_make_wild(struct self_test *test, size_t every);

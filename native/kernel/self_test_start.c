@@ -172,6 +172,12 @@ void self_test_run_gather(struct self_test *t, int unused)
     self_test_keep(t, t->out, 3 * 37 * 5);
 }
 
+void self_test_run_outer(struct self_test *t, int unused)
+{
+    (void)unused;
+    self_test_outer(t, 60, 5, 33);
+}
+
 void self_test_run_order(struct self_test *t, int unused)
 {
     enum { N = 9, WIDTH = 101 };

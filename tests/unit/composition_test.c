@@ -60,6 +60,24 @@ static void test_gated_layers_have_the_gradient_of_their_meaning(void **state)
     }
 }
 
+/* ---- a mixture of experts: each token's matrices, picked by an index ---- */
+
+static uint32_t experts(uint32_t x, uint32_t table, uint32_t index, const char *axes)
+{
+    return dot(x, over(OPERATOR_GATHER, table, index, GRAPH_NONE, "expert"), axes);
+}
+
+static void test_a_mixture_of_experts_has_the_gradient_of_its_meaning(void **state)
+{
+    (void)state;
+    const uint32_t x = in("x", "row=2 time=3 embed=4"), up = in("up", "expert=3 ffn=5 embed=4"),
+                   down = in("down", "expert=3 embed=4 ffn=5"), weight = in("weight", "row=2 time=3 slot=2"),
+                   index = whole("index", "row=2 time=3 slot=2");
+    const uint32_t inner = op1(OPERATOR_SILU, experts(x, up, index, "embed"));
+    const uint32_t y = on(OPERATOR_SUM, op2(OPERATOR_MUL, experts(inner, down, index, "ffn"), weight), "slot");
+    check_site("experts", &(struct site){ y, { x, up, down, GRAPH_NONE } });
+}
+
 /* ---- convolution by patches: stride and size are the same ---- */
 
 static uint32_t patches(uint32_t image, uint32_t kernel)
@@ -224,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_gated_layers_have_the_gradient_of_their_meaning, fresh, done),
+        cmocka_unit_test_setup_teardown(test_a_mixture_of_experts_has_the_gradient_of_its_meaning, fresh, done),
         cmocka_unit_test_setup_teardown(test_patches_are_a_convolution, fresh, done),
         cmocka_unit_test_setup_teardown(test_a_tied_embedding_with_cross_entropy_has_the_gradient_of_its_meaning, fresh, done),
         cmocka_unit_test_setup_teardown(test_entropy_has_the_gradient_of_its_meaning, fresh, done),

@@ -188,6 +188,55 @@ static void rows_are_gathered_and_scattered_in_order(void **state)
     free(got);
 }
 
+static void outer_products_are_added_in_order(void **state)
+{
+    enum { TABLES = 7, COUNT = 150, MOST = 131 };
+    static const size_t shapes[][2] = { { 1, 1 }, { 3, 5 }, { 4, 16 }, { 65, 64 }, { 9, 67 }, { 31, 131 } };
+    float *x = test_floats(COUNT * 2 * MOST, test_ordinary), *y = test_floats(COUNT * MOST, test_ordinary),
+          *got = malloc(TABLES * MOST * MOST * 4);
+    const float *a[COUNT], *b[COUNT];
+    int32_t index[COUNT];
+    uint32_t order[COUNT], starts[TABLES + 1];
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        index[i] = (int32_t)test_below(TABLES - 1); /* the last one has none */
+    gather_sorted(COUNT, index, TABLES, order, starts);
+    assert_int_equal(starts[TABLES], COUNT);
+    for (int k = 1; k < COUNT; k++)
+        assert_true(index[order[k - 1]] < index[order[k]] || (index[order[k - 1]] == index[order[k]] && order[k - 1] < order[k]));
+    for (unsigned s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int isa = 0; isa < KERNEL_ISAS; isa++) {
+            const size_t rows = shapes[s][0], columns = shapes[s][1];
+            struct pool *pool = pool_new(1 + s % 3);
+
+            if (kernel_isa_present((enum kernel_isa)isa))
+                assert_true(kernel_isa_use((enum kernel_isa)isa, NULL));
+            for (int i = 0; i < COUNT; i++) {
+                a[i] = x + order[i] * 2 * rows;
+                b[i] = y + order[i] * columns;
+            }
+            gather_outer_sums(pool, TABLES, starts, a, 2, rows, b, columns, got);
+            for (size_t t = 0; t < TABLES; t++)
+                for (size_t r = 0; r < rows; r++)
+                    for (size_t c = 0; c < columns; c++) {
+                        float want = 0;
+
+                        for (size_t i = 0; i < COUNT; i++)
+                            if (index[i] == (int32_t)t) {
+                                volatile float product = x[i * 2 * rows + 2 * r] * y[i * columns + c];
+
+                                want += product;
+                            }
+                        assert_true(same_bits(&want, &got[(t * rows + r) * columns + c], 1));
+                    }
+            pool_free(pool);
+        }
+    free(x);
+    free(y);
+    free(got);
+}
+
 static void count_once(void *context, size_t index)
 {
     atomic_int *counts = context;
@@ -220,11 +269,9 @@ static void a_pool_runs_every_task_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_ordered_with_ties_by_position),
-        cmocka_unit_test(rows_of_any_length_are_ordered_stably),
-        cmocka_unit_test(distances_have_the_bits_of_rule_four),
-        cmocka_unit_test(rows_are_gathered_and_scattered_in_order),
-        cmocka_unit_test(a_pool_runs_every_task_once),
+        cmocka_unit_test(columns_are_ordered_with_ties_by_position), cmocka_unit_test(rows_of_any_length_are_ordered_stably),
+        cmocka_unit_test(distances_have_the_bits_of_rule_four),      cmocka_unit_test(rows_are_gathered_and_scattered_in_order),
+        cmocka_unit_test(outer_products_are_added_in_order),         cmocka_unit_test(a_pool_runs_every_task_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
