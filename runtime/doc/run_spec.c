@@ -357,10 +357,6 @@ static bool check_names(const json_t *spec, struct error *err)
         error_set(err, ERROR_UNSUPPORTED, "leave it out", "a run on rollouts has no turns to put together");
         return error_at(err, "coalesce");
     }
-    if (at(spec, "reference") && !at(spec, "reward")) {
-        error_set(err, ERROR_UNSUPPORTED, "leave it out, or give a reward", "only a run on rollouts reads a reference");
-        return error_at(err, "reference");
-    }
     if (json_object_size(imports) > SPEC_IMPORTS) {
         error_set(err, ERROR_RANGE, NULL, "%zu imports, at most %d", json_object_size(imports), SPEC_IMPORTS);
         return error_at(err, "imports");

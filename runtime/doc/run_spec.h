@@ -43,7 +43,7 @@ struct run_spec {
     struct spec_script model, objective, inner, outer, schedule;
     struct spec_script reward; /* of runs on rollouts: `rewarded` */
     bool rewarded;
-    struct hash reference; /* manifest of the model or adapter whose log-probabilities such a run reads: `referenced` */
+    struct hash reference; /* manifest of the model or adapter that it, or a run on pairs, measures from: `referenced` */
     bool referenced;
     const char *chat_template; /* "model": the one in base_model; else the text of a CID */
     struct {

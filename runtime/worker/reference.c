@@ -118,7 +118,9 @@ bool reference_add(struct session *s, struct batch *b, enum session_use use, dou
     if (!step)
         return !s->rules.pairs;
     if (!reads_reference(step))
-        return true;
+        return !json_object_get(s->job, "reference") ||
+               error_set(err, ERROR_UNSUPPORTED, "leave reference out, or take dpo or ipo", "the objective reads no reference") ||
+               error_at(err, "objective");
     out = batch_extra(b, "ref_logprobs", count);
     best = malloc(count * sizeof *best);
     ok = best && reference_logprobs(s, b, out, best, err);

@@ -1,4 +1,4 @@
-/* reference.h - the model from which the KL term of a run on rollouts measures.
+/* reference.h - the model from which a run on rollouts (its KL term) or on pairs measures.
  *
  *     open job ── reference ──> a folder or .gguf file with a model     a second session over its weights
  *                               a folder with an adapter (PEFT)         a second session over the run's own weights
@@ -19,7 +19,7 @@
 bool reference_logprobs(struct session *s, const struct batch *b, float *logprobs, float *best, struct error *err);
 
 /* Puts `ref_logprobs` into a batch of pairs where the objective reads it, 0 where nothing is trained; other batches stay as they are. `use` and `clip`
- * name the step that will read it. Errors: as above, those of session_step. */
+ * name the step that will read it. Errors: as above, unsupported (a reference that the objective does not read), those of session_step. */
 bool reference_add(struct session *s, struct batch *b, enum session_use use, double clip, struct error *err);
 
 void reference_free(struct session_reference *r);

@@ -99,6 +99,9 @@ static bool read_data(struct session *s, struct error *err)
         ok = error_set(err, ERROR_MISSING, "reward = { script = \"exact_match\" }", "an objective on rollouts needs a reward");
     else if (ok && given && !wanted)
         ok = error_set(err, ERROR_UNSUPPORTED, "leave reward out, or take grpo as objective", "the objective reads no rollouts");
+    else if (ok && json_object_get(s->job, "reference") && !wanted && !s->rules.pairs)
+        ok = error_set(err, ERROR_UNSUPPORTED, "leave reference out, or take an objective on pairs or rollouts",
+                       "the objective reads no reference");
     if (ok && wanted) {
         s->rollout = (struct session_rollout){ .samples = (int64_t)rollout_number(rollout, "samples", 8),
                                                .updates = (int64_t)rollout_number(rollout, "updates", 1),

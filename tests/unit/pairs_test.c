@@ -2,12 +2,15 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "native/model/adapter.h"
 #include "native/text/conversation_row.h"
+#include "runtime/worker/folding.h"
 #include "runtime/worker/reference.h"
 #include "runtime/worker/training.h"
 #include "tests/fixture/fixture.h"
@@ -142,6 +145,76 @@ static void a_step_follows_the_loss_of_dpo_and_its_differences(void **state)
     free(moved);
 }
 
+/* Another session of a fixture's run, with a reference. */
+static struct session *referred(const struct fixture *of, const char *path, struct error *err)
+{
+    json_t *job = json_copy(of->job);
+    struct session *s;
+
+    json_object_set_new(job, "reference", json_string(path));
+    s = session_new(job, &of->blocks, of->pool, err);
+    json_decref(job);
+    return s;
+}
+
+static void a_named_reference_is_what_pairs_are_measured_from(void **state)
+{
+    const struct layout *l = &f.session->layout;
+    struct examples list = { 0 };
+    struct batch b = { 0 };
+    struct error err = { 0 };
+    float *values = layout_values(l, &err);
+    char path[128];
+
+    (void)state;
+    for (uint64_t i = 0; i < l->values; i++)
+        values[i] = fixture_weight("reference", (uint32_t)i, 1);
+
+    struct tensor *tensors = folding_tensors(l, values);
+
+    snprintf(path, sizeof path, "%s/adapter", f.folder);
+    FIXTURE_OK(
+        adapter_write(path, &(struct adapter){ .kind = { .rank = 2, .alpha = 4 }, .tensors = tensors, .count = l->count }, &err),
+        &err);
+
+    struct session *s = referred(&f, path, &err);
+
+    FIXTURE_OK(s != NULL, &err);
+    make_pairs(&list);
+    next_batch(&list, 2 * PAIRS * BATCH_BUCKET, &b);
+    FIXTURE_OK(reference_add(s, &b, SESSION_TRAIN, 0, &err), &err);
+
+    const size_t count = (size_t)(b.rows * b.time);
+    float *wanted = calloc(count, sizeof *wanted), *best = calloc(count, sizeof *best);
+    const float *got = batch_field(&b, "chosen.ref_logprobs");
+
+    FIXTURE_OK(training_logprobs(f.session, values, &b, wanted, best, &err), &err);
+    for (size_t i = 0; i < count; i++)
+        assert_true(b.mask[i] > 0 ? got[i] == wanted[i] : got[i] == 0);
+    session_free(s);
+    batch_free(&b);
+    examples_free(&list);
+    free(tensors);
+    free(values);
+    free(wanted);
+    free(best);
+}
+
+static void a_reference_that_nothing_reads_is_refused(void **state)
+{
+    struct fixture chat;
+    struct error err = { 0 };
+    char path[128];
+
+    (void)state;
+    fixture_new(&chat, &(struct fixture_options){ 0 });
+    snprintf(path, sizeof path, "%s/model", chat.folder);
+    assert_null(referred(&chat, path, &err));
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "reads no reference"));
+    fixture_free(&chat);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -161,6 +234,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_half_of_a_batch_is_chosen_and_the_second_refused),
         cmocka_unit_test(a_step_follows_the_loss_of_dpo_and_its_differences),
+        cmocka_unit_test(a_named_reference_is_what_pairs_are_measured_from),
+        cmocka_unit_test(a_reference_that_nothing_reads_is_refused),
     };
 
     fixture_main(argc, argv);
