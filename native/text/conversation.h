@@ -137,7 +137,7 @@ struct conversation_show {
 bool conversation_preview(const struct conversation_format *format, const struct rows *rows, const struct conversation_show *show,
                           struct conversation_counts *counts, struct error *err);
 
-/* { line, turn, side (of a pair), call, ids, weights, ends, text }: `ends` are bytes of the text; of images and series { line, values, target }. The caller owns it. */
+/* { line, turn, side (of a pair), call, ids, weights, ends, text }: `ends` are bytes of the text; of images and series { line, shape (of an image), values, target }. The caller owns it. */
 json_t *example_json(const struct example *e);
 
 /* Reads every row and counts; no output. */

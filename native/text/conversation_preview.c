@@ -144,8 +144,9 @@ static json_t *numbers_json(const float *values, size_t count)
 json_t *example_json(const struct example *e)
 {
     if (e->values)
-        return json_pack("{s:I, s:o, s:o}", "line", (json_int_t)e->line, "values", numbers_json(e->values, e->count), "target",
-                         numbers_json(e->target, e->target_count));
+        return json_pack("{s:I, s:o*, s:o, s:o}", "line", (json_int_t)e->line, "shape",
+                         e->shape[0] ? json_pack("[i, i, i]", (int)e->shape[0], (int)e->shape[1], (int)e->shape[2]) : NULL,
+                         "values", numbers_json(e->values, e->count), "target", numbers_json(e->target, e->target_count));
 
     json_t *tokens = json_array(), *weights = json_array(), *ends = json_array();
 

@@ -271,9 +271,13 @@ static void seek(struct seeking *s)
 static int list_runs(struct seeking *s)
 {
     json_t *list = policy_survey(s->policy, s->did, s->account, s->options.plain);
-    bool some = choose(s, list) != NULL;
+    const json_t *chosen = choose(s, list);
+    bool some = chosen != NULL;
+    json_t *one;
+    size_t index;
 
     print_survey(s, list);
+    json_array_foreach(list, index, one) json_object_set_new(one, "taken", json_boolean(one == chosen));
     if (s->in->json)
         command_print_json(json_pack("{s:O}", "runs", list));
     json_decref(list);

@@ -91,6 +91,8 @@ static int show_main(struct invocation *in)
         command_print_json(result);
     } else {
         print_show(result);
+        if (json_array_size(json_object_get(result, "rounds")) == 0 && !in->quiet)
+            fprintf(stderr, "no record of the run is in %s: %s\n", in->home, ARCHIVE_ELSEWHERE);
         json_decref(result);
     }
     return EXIT_OK;

@@ -247,7 +247,7 @@ bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, s
     }
     if (!found && a->elsewhere)
         return a->elsewhere->document(a->elsewhere->context, id, bytes, err);
-    return found || error_set(err, ERROR_MISSING, NULL, "no node of this home has document %s", cid_text(id, cid));
+    return found || error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no node of this home has document %s", cid_text(id, cid));
 }
 
 static bool gather_block(struct archive *a, struct hash id, struct error *err)
@@ -268,7 +268,7 @@ static bool gather_block(struct archive *a, struct hash id, struct error *err)
         if (!ok)
             return error_at(err, "node %s", a->nodes[i].name);
     }
-    return found || error_set(err, ERROR_MISSING, NULL, "no node of this home has block %s", cid_text(id, cid));
+    return found || error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no node of this home has block %s", cid_text(id, cid));
 }
 
 bool archive_gather(struct archive *a, struct hash id, bool object, struct error *err)

@@ -26,6 +26,10 @@ struct archive_source {
     bool (*gather)(void *context, struct hash id, bool object, struct error *err);
 };
 
+/* What to do where a home has not got a run's records, documents or blocks. */
+#define ARCHIVE_ELSEWHERE                                                                                                        \
+    "the homes of the run's syncers and trainers have it, by --home; rondo sync RUN --peer URL fetches it into another"
+
 struct archive {
     char home[4000];
     const struct archive_source *elsewhere; /* borrowed; NULL: what the home lacks is missing */

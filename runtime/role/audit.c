@@ -193,7 +193,10 @@ json_t *audit_run(const struct audit_options *options, struct error *err)
         return NULL;
     u.checked = json_object();
     u.findings = json_array();
-    ok = open_evidence(&u, &sound, err) && (!sound || walk(&u, err));
+    ok = open_evidence(&u, &sound, err);
+    if (ok && sound && json_array_size(u.a.finals) == 0)
+        ok = error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no record of the run is in %s", options->home);
+    ok = ok && (!sound || walk(&u, err));
     result = ok ? result_of(&u) : NULL;
     verifier_free(&u.verifier);
     books_free(u.books);

@@ -595,8 +595,15 @@ bool course_take_part(struct node *node, const char *run, struct error *err)
 
     if (!cid_parse(run, &id, err))
         return error_at(err, "RUN");
+    const bool known = journal_has_document(node->journal, id);
+
+    if (!node->options.peer && !known)
+        return error_set(err, ERROR_MISSING,
+                         strcmp(node->role, "sponsor") == 0 ? "serve it from the folder in which rondo run create made it"
+                                                            : "name a node of the run to fetch it from: --peer URL",
+                         "the folder %s does not know the run", node->options.folder);
     if (node->options.peer && !course_join(node, run, err)) {
-        if (!journal_has_document(node->journal, id))
+        if (!known)
             return false;
         error_clear(err); /* the peer is away, but everything needed is here */
     }

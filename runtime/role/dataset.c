@@ -416,3 +416,73 @@ bool dataset_put_rows(const struct block_store *blocks, const char *path, struct
     shards_free(&s);
     return ok;
 }
+
+/* ---- rows by their files ---- */
+
+/* The file and line of a row like this one. */
+static bool row_found(const json_t *files, const char *bytes, size_t size, char *place, size_t room)
+{
+    const json_t *file;
+    size_t index;
+    bool found = false;
+
+    json_array_foreach(files, index, file)
+    {
+        struct rows rows = { 0 };
+        struct error none = { 0 };
+        char path[4096];
+
+        if (!found && json_is_string(file) && rows_open(&rows, sponsor_find(json_string_value(file), path), &none))
+            for (size_t i = 0; i < rows.count && !found; i++) {
+                const struct row *row = &rows.rows[i];
+
+                found = row->size == size && memcmp(rows.bytes + row->offset, bytes, size) == 0;
+                if (found)
+                    snprintf(place, room, "%s:%u", rows.name, row->line);
+            }
+        rows_free(&rows);
+    }
+    return found;
+}
+
+static bool row_found_in_any(const json_t *dataset, const char *bytes, size_t size, char *place, size_t room)
+{
+    const json_t *corpus;
+    size_t index;
+
+    if (row_found(json_object_get(dataset, "files"), bytes, size, place, room))
+        return true;
+    json_array_foreach(json_object_get(dataset, "corpora"), index, corpus)
+    {
+        if (row_found(json_object_get(corpus, "files"), bytes, size, place, room))
+            return true;
+    }
+    return false;
+}
+
+void dataset_name_row(const struct block_store *blocks, const json_t *dataset, struct error *err)
+{
+    char cid[CID_TEXT], file[200], place[sizeof err->place];
+    char *at = strstr(err->place, "bafk"), *colon = at ? strchr(at, ':') : NULL, *after;
+    const unsigned long line = colon ? strtoul(colon + 1, &after, 10) : 0;
+    struct buffer bytes = { 0 };
+    struct rows rows = { 0 };
+    struct error none = { 0 };
+    struct hash id;
+    bool found = false;
+
+    if (!line || (size_t)(colon - at) >= sizeof cid)
+        return;
+    snprintf(cid, sizeof cid, "%.*s", (int)(colon - at), at);
+    if (cid_parse(cid, &id, &none) && object_get(blocks, id, SHARD_MEDIA, UINT64_C(1) << 30, &bytes, &none) &&
+        rows_of(&rows, cid, (const char *)bytes.bytes, bytes.size, &none))
+        for (size_t i = 0; i < rows.count && !found; i++)
+            found = rows.rows[i].line == line &&
+                    row_found_in_any(dataset, rows.bytes + rows.rows[i].offset, rows.rows[i].size, file, sizeof file);
+    if (found) {
+        snprintf(place, sizeof place, "%.*s%s%s", (int)(at - err->place), err->place, file, after);
+        memcpy(err->place, place, sizeof place);
+    }
+    rows_free(&rows);
+    buffer_free(&bytes);
+}

@@ -31,6 +31,10 @@
  * without files. Errors have the field as place: "corpora[1].share". */
 bool dataset_put(const struct block_store *blocks, json_t *dataset, struct error *err);
 
+/* Where the place of `err` names a row by shard and line, "bafk...:4: messages[1].role", and a file of `dataset` (a draft's, before it was put) has
+ * that row, the place becomes "data.jsonl:7: messages[1].role". */
+void dataset_name_row(const struct block_store *blocks, const json_t *dataset, struct error *err);
+
 /* A file as one shard: its CID, and how many rows it has. */
 bool dataset_put_rows(const struct block_store *blocks, const char *path, struct hash *id, uint64_t *rows, struct error *err);
 

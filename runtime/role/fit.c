@@ -8,6 +8,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "runtime/role/archive.h"
+#include "runtime/role/dataset.h"
 #include "runtime/role/sponsor.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
@@ -343,11 +344,12 @@ json_t *fit_run(const struct fit_options *options, struct error *err)
     char scripts[4096];
     json_t *run = options->run ? json_incref(options->run)
                                : sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err),
-           *result = NULL;
+           *result = NULL, *dataset;
     int64_t last;
     bool ok = run && archive_new(&f.a, options->home, err);
 
     f.draft = json_object_get(run, "spec");
+    dataset = json_deep_copy(json_object_get(f.draft, "dataset"));
     f.network = json_object_get(run, "network");
     ok = ok && (json_is_object(f.draft) || error_set(err, ERROR_MISSING, NULL, "%s returns no spec", options->runfile)) &&
          make_run(&f, err) && archive_worker(&f.a, options->threads, err) && load(&f, err);
@@ -360,8 +362,11 @@ json_t *fit_run(const struct fit_options *options, struct error *err)
         result = finish(&f, err);
     if (f.bar)
         fputs("\r\033[K", stderr);
+    if (!result && run)
+        dataset_name_row(&f.a.auditor.blocks, dataset, err);
     if (run)
         archive_close(&f.a);
+    json_decref(dataset);
     json_decref(f.state);
     json_decref(run);
     return result;

@@ -165,7 +165,10 @@ json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_p
 
     if (!record || round < 1) {
         json_decref(list);
-        error_set(err, ERROR_MISSING, "rondo run show lists the rounds", "no record of round %lld", (long long)round);
+        error_set(err, ERROR_MISSING, json_array_size(a->finals) ? "rondo run show lists the rounds" : ARCHIVE_ELSEWHERE,
+                  json_array_size(a->finals) ? "no record of round %lld"
+                                             : "this home has no record of the run, round %lld or another",
+                  (long long)round);
         return NULL;
     }
     json_array_foreach(json_object_get(record, "contributions"), index, each)

@@ -28,6 +28,9 @@ refused 2 "no path" "$rondo" key show --name .. --home "$folder/home"
 refused 2 "no path" "$rondo" trainer bafk --name a/b --home "$folder/home"
 refused 3 "rondo key new" "$rondo" trainer bafk --home "$folder/home" --peer http://127.0.0.1:1
 refused 3 "is not a content id" "$rondo" audit bafk --home "$folder/home"
+unknown=bafk2bzacebe4x2yndbrxu7jbydg4dkcbqcc5g6hvykufbgy3j26pe2oaqqoyo
+"$rondo" key new --name syncer-1 --home "$folder/home" >"$folder/out" 2>&1
+refused 3 "does not know the run (name a node of the run to fetch it from: --peer URL" "$rondo" syncer "$unknown" --name syncer-1 --home "$folder/home"
 
 # A home that is a file.
 echo >"$folder/file"

@@ -72,6 +72,8 @@ expect 3 '"error":{"code":"shape","place":"axis.lua@' script check "$work/axis.l
 expect 3 "axis.lua@[0-9a-f]*:2: sum: no axis vocab" script try "$work/axis.lua"
 expect 3 "a script of kind module plays no part" script try policy
 expect 3 "the objective reads pairs, the row is none (give each row chosen and rejected" script try dpo
+{ head -3 models/pocket/tools/train.jsonl; echo '{"messages":[{"role":"user","content":"a"},{"role":"asistant","content":"b"}]}'; } >"$work/row.jsonl"
+expect 3 "round 1: $work/row.jsonl:4: messages\[1\].role: unknown role" script try chat_sft --data "$work/row.jsonl" --steps 2
 expect 3 "no script nothere.lua (a path is taken from the current folder" script try nothere.lua
 
 # Admitted, but wrong: a negative verdict.

@@ -32,6 +32,7 @@ refused turn '{"messages": [{"role": "user", "content": "a"}], "chosen": {"role"
 
 expect 0 "^256 rows, 256 examples" data check models/shapes/train.jsonl
 expect 0 "image 1 x 8 x 8, label 0" data preview models/shapes/train.jsonl
+expect 0 '"shape":\[1,8,8\],"values":' data preview models/shapes/train.jsonl --json
 expect 0 "^series 4.13 " data preview models/waves/train.jsonl
 expect 0 '"target":\[1.5' data preview models/waves/train.jsonl --json
 refused shape '{"image": {"shape": [1, 2], "values": [1, 2]}, "label": 0}' "image.shape: not three sizes"

@@ -132,6 +132,17 @@ status=0
 "$rondo" audit "$run" --home "$work/copy" --quiet >"$work/out" 2>&1 && fail "a trainer's home is whole"
 grep -q '^what is here holds; [0-9]* things are not in this home' "$work/out" || { cat "$work/out"; fail "a trainer's home in words"; }
 
+# The sponsor's own home has the run and no record of it: whose home has them is said.
+copy
+find "$work/copy/nodes" -mindepth 1 -maxdepth 1 ! -name sponsor -exec rm -rf {} +
+for command in "audit $run" "replay $run 1"; do
+    # shellcheck disable=SC2086
+    "$rondo" $command --home "$work/copy" --quiet >"$work/out" 2>&1 && fail "a home without records: $command"
+    grep -q "no record of the run.*the homes of the run's syncers and trainers" "$work/out" || { cat "$work/out"; fail "$command"; }
+done
+"$rondo" run show "$run" --home "$work/copy" >"$work/out" 2>&1 || fail "run show of a home without records"
+grep -q "no record of the run is in .*the homes of the run's syncers and trainers" "$work/out" || { cat "$work/out"; fail "run show"; }
+
 for column in entropy hash previous root time; do
     copy
     height=7

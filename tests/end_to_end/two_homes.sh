@@ -80,13 +80,14 @@ policy() { # policy FIELDS...: judged, without taking anything
 policy ',"accept":{"licences":["CC-BY-4.0"]}' && fail "a licence that is not accepted"
 grep -q "licence Apache-2.0 of corpus pocket-tools is not accepted" "$work/out" || fail "licence: $(cat "$work/out")"
 policy ',"least_pay":"401"' && fail "too little pay"
-grep -q '"reason":"less than least_pay, 401"' "$work/out" || fail "pay: $(cat "$work/out")"
+grep -q '"reason":"less than least_pay, 401".*"taken":false' "$work/out" || fail "pay: $(cat "$work/out")"
 policy ',"most_download":1000000' && fail "too much to fetch"
 grep -q "its model and data are [0-9]* bytes" "$work/out" || fail "download: $(cat "$work/out")"
 policy ",\"refuse\":{\"runs\":[\"$run\"]}" && fail "a refused run"
 policy ',"least_payment":"400"' && fail "an unknown field"
 grep -q 'unknown field.*least_payment.*known: peers' "$work/out" || fail "unknown field: $(cat "$work/out")"
 policy ',"accept":{"licences":["Apache-2.0"],"asset":"TNZO"},"least_pay":"400"' || fail "policy: $(cat "$work/out")"
+grep -q '"taken":true' "$work/out" || fail "the run that would be taken: $(cat "$work/out")"
 start trainer-2 "$there" trainer --auto "$work/policy.json" --name trainer-2
 
 "$rondo" status "$member" --json >"$work/out" || fail "status of a URL"
