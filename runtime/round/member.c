@@ -181,10 +181,12 @@ static void open_round(struct member *m, int64_t round)
     replace(&m->uncounted, NULL);
     replace(&m->enrolled, json_object());
     m->assigned = m->good = 0;
+    m->prepare_votes = m->commit_votes = 0;
     replace(&m->prepares, json_object());
     replace(&m->commits, json_object());
     replace(&m->own, json_object());
     replace(&m->lock, NULL);
+    replace(&m->received, NULL);
     replace(&m->lead_set, NULL);
     replace(&m->spots, NULL);
     if (m->previous && record_is_last(m->rules, m->previous))
@@ -503,7 +505,8 @@ void member_free(struct member *m)
                               m->block,     m->committee,  m->parts,        m->items,     m->checked,  m->statements,
                               m->seen,      m->records,    m->verdicts,     m->namers,    m->judged,   m->prepares,
                               m->commits,   m->own,        m->lock,         m->lead_set,  m->spots,    m->by_signer,
-                              m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled, m->unproven };
+                              m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled, m->unproven,
+                              m->received };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     record_memory_clear(&m->memory);

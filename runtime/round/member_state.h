@@ -93,9 +93,10 @@ struct member {
     json_t *uncounted, *enrolled; /* of round 0: documents to count; role -> { did -> true }: enrolments that may be taken */
     size_t assigned, good;        /* trainers with a part; contributions found right, where contributors is not NULL */
     json_t *statements;           /* "type/view/phase/did" -> document */
-    json_t *seen;                 /* did -> highest view */
-    json_t *records, *verdicts;   /* cid -> record; cid -> "valid" or "wrong" */
-    json_t *judged;               /* cid -> `answers`, as verify_at */
+    int64_t prepare_votes, commit_votes; /* among them, of all views: fewer than the threshold certify nothing */
+    json_t *seen;                        /* did -> highest view */
+    json_t *records, *verdicts;          /* cid -> record; cid -> "valid" or "wrong" */
+    json_t *judged;                      /* cid -> `answers`, as verify_at */
     struct record_memory memory;
     char made[CID_TEXT];        /* the record that this member last made of what it holds: it needs no judgement */
     json_t *namers;             /* cid of a record that was sent -> who named it; "": a certificate */
@@ -105,6 +106,11 @@ struct member {
     int64_t view;
     json_t *own; /* "received", "proposal", "prepare", "commit" -> payload signed in this view */
     json_t *lock;
+    json_t *received; /* those of a view that are held; NULL: not looked for since the round began */
+    struct {
+        uint64_t news;
+        int64_t view;
+    } received_at;    /* when they were, and of which view */
     json_t *lead_set; /* received documents the leader settled on */
     int64_t view_ends, settled_at;
 };

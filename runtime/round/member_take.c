@@ -200,20 +200,23 @@ static void take_statement(struct member *m, json_t *document)
         return;
     }
     m->behind |= round > m->round;
+    statement_key(key, type, view, value_text(payload, "phase"), did);
+    json_t *known = round == m->round ? json_object_get(m->statements, key) : NULL;
+    if (known && value_is(known, "cid", value_text(document, "cid")))
+        return; /* repeated */
     if (round > m->round || (!strcmp(type, "received") && !received_check(payload, NULL)))
         return;
     if (view > value_integer(m->seen, did) || !json_object_get(m->seen, did))
         json_object_set_new(m->seen, did, json_integer(view));
     if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
         return;
-    statement_key(key, type, view, value_text(payload, "phase"), did);
-    json_t *known = json_object_get(m->statements, key);
     if (known) {
-        if (strcmp(value_text(known, "cid"), value_text(document, "cid")))
-            report_equivocation(m, did, known, document);
+        report_equivocation(m, did, known, document);
         return;
     }
     json_object_set(m->statements, key, document);
+    m->prepare_votes += !strcmp(type, "vote") && value_is(payload, "phase", "prepare");
+    m->commit_votes += !strcmp(type, "vote") && value_is(payload, "phase", "commit");
     m->news++;
     if (!strcmp(type, "received"))
         keep(m, document);

@@ -67,17 +67,23 @@ json_t *member_received_of(struct member *m, const json_t *record)
 }
 
 /* The received(view) held, one a member of the committee. New reference. */
-static json_t *received_in(const struct member *m, int64_t view)
+static json_t *received_in(struct member *m, int64_t view)
 {
-    json_t *list = json_array(), *did;
+    json_t *did;
     size_t i;
+    if (m->received && m->received_at.news == m->news && m->received_at.view == view)
+        return json_incref(m->received);
+    json_decref(m->received);
+    m->received = json_array();
+    m->received_at.news = m->news;
+    m->received_at.view = view;
     json_array_foreach(m->committee, i, did)
     {
         const json_t *document = member_statement(m, "received", view, "", json_string_value(did));
         if (document)
-            json_array_append(list, (json_t *)document);
+            json_array_append(m->received, (json_t *)document);
     }
-    return list;
+    return json_incref(m->received);
 }
 
 /* ---- views ---------------------------------------------------------------------------------------------------------- */
@@ -361,7 +367,8 @@ bool member_rule_commit(struct member *m)
 {
     const char *cid;
     json_t *record;
-    if (!in_voting(m) || m->view < 0 || !member_may_sign(m) || json_object_get(m->own, "commit"))
+    if (!in_voting(m) || m->view < 0 || !member_may_sign(m) || json_object_get(m->own, "commit") ||
+        (m->prepare_votes < m->quorum.q && !json_object_size(m->prepares)))
         return false;
     json_object_foreach(m->records, cid, record)
     {
@@ -386,7 +393,7 @@ bool member_rule_final(struct member *m)
 {
     const char *cid, *key;
     json_t *record, *document;
-    if (!m->committee || m->phase >= PHASE_DONE ||
+    if (!m->committee || m->phase >= PHASE_DONE || (m->commit_votes < m->quorum.q && !json_object_size(m->commits)) ||
         (m->final_at.news == m->news && m->final_at.records == json_object_size(m->records) &&
          m->final_at.commits == json_object_size(m->commits)))
         return false;
