@@ -59,6 +59,21 @@ struct hash merkle_root(const struct merkle *tree)
     return root;
 }
 
+/* Pairing level by level, with the last node of an odd level moved up, gives the shape that splitting at powers of two does. */
+struct hash merkle_join(struct hash *level, size_t count)
+{
+    assert(count > 0);
+    while (count > 1) {
+        const size_t pairs = count / 2;
+
+        hash_many("rondo/node", level, 2 * HASH_SIZE, pairs, level);
+        if (count % 2)
+            level[pairs] = level[count - 1];
+        count = pairs + count % 2;
+    }
+    return level[0];
+}
+
 /* Adds the root of a whole aligned subtree of 2^height leaves; nothing lower may be open. */
 static void add_subtree(struct merkle *tree, struct hash root, size_t height)
 {
@@ -76,9 +91,7 @@ static struct hash hash_subtree(const uint8_t *bytes, size_t height)
     struct hash level[PART];
 
     hash_many("rondo/leaf", bytes, MERKLE_LEAF, (size_t)1 << height, level);
-    for (size_t count = (size_t)1 << height >> 1; count > 0; count /= 2)
-        hash_many("rondo/node", level, 2 * HASH_SIZE, count, level);
-    return level[0];
+    return merkle_join(level, (size_t)1 << height);
 }
 
 /* As many whole parts as there are, then ever smaller subtrees: the tensors of adapters are shorter than a tile. */

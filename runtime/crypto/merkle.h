@@ -54,6 +54,9 @@ uint64_t merkle_split(uint64_t leaves);
 /* Adds one node of the lowest level whose hash the caller made, under a type of its own. */
 void merkle_add_hash(struct merkle *tree, struct hash leaf);
 
+/* The root over `count` nodes of the lowest level, 1 at least, made in place and many at once. */
+struct hash merkle_join(struct hash *level, size_t count);
+
 /* The root of what was added so far. Does not change the tree: more may be added. */
 struct hash merkle_root(const struct merkle *tree);
 

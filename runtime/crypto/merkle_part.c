@@ -81,8 +81,11 @@ static struct hash read_subtree(const struct merkle_part *part, const uint8_t *b
             memcpy(root.bytes, sibling, HASH_SIZE);
         return root;
     }
-    if (count == 1)
-        return merkle_leaf(bytes + first * MERKLE_LEAF, leaf_size(part, first));
+    if (!memchr(part->wanted + first, 0, count)) { /* all of it is there: many leaves at once */
+        const uint64_t from = first * MERKLE_LEAF, to = from + count * MERKLE_LEAF;
+
+        return merkle_of(bytes + from, (size_t)((to < part->size ? to : part->size) - from));
+    }
 
     const uint64_t left = merkle_split(count);
 

@@ -36,6 +36,9 @@ bool named_tensor_size(const struct named_tensor *tensor, uint64_t *count, uint6
 struct hash root_empty(void);
 struct hash root_entry(const struct named_tensor *tensor, struct hash tensor_root);
 
+/* The state root of tensors whose roots are known; they stand in order. Aborts without memory. */
+struct hash root_of_roots(const struct named_tensor *tensors, const struct hash *roots, size_t count);
+
 /* The state root. Tensors must stand in ascending order of their names, none twice (range, duplicate). The second thread of
  * merkle_of_many takes its share. Errors besides: limit (a tensor too large), memory. */
 bool root_of_state(const struct named_tensor *tensors, size_t count, struct hash *out, struct error *err);

@@ -348,7 +348,8 @@ static void next_whole(struct sampler *s, struct batch *b)
         taken[i] = sampler_peek(s);
         s->at++;
     }
-    batch_of(b, &s->rules, taken, count);
+    if (b)
+        batch_of(b, &s->rules, taken, count);
 }
 
 static void next_pairs(struct sampler *s, struct batch *b)
@@ -370,7 +371,8 @@ static void next_pairs(struct sampler *s, struct batch *b)
         s->at++;
     }
     memcpy(taken + count, rejected, count * sizeof *taken);
-    batch_of(b, &s->rules, taken, 2 * count);
+    if (b)
+        batch_of(b, &s->rules, taken, 2 * count);
 }
 
 /* Each example goes behind the one before where the row has room for it, else into the next row. */

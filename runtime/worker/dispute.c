@@ -18,51 +18,62 @@ bool dispute_by_tiles(const struct session *s, int64_t index, int64_t steps)
 
 /* --- the step and its values -------------------------------------------------------------------------------------------- */
 
-static bool is_result(const char *name)
+bool dispute_load(struct dispute_step *d, struct error *err)
 {
-    return strcmp(name, "loss") == 0 || strncmp(name, "p.", 2) == 0 || strncmp(name, "s.", 2) == 0;
+    struct running *r = &d->running;
+
+    if (d->loaded)
+        return true;
+    if (!running_load(r, d->carry, err))
+        return false;
+    d->loaded = true;
+    d->own = states_tensors(&r->training.states, &r->s->layout, r->values, &d->tensor_count);
+    d->tensors = d->own;
+    return true;
 }
 
-static void add_entry(struct dispute_step *d, uint32_t node)
+static bool find_shape(struct dispute_step *d, struct error *err)
 {
-    if (d->entry_of[node] != GRAPH_NONE)
-        return;
+    const struct running *r = &d->running;
+    const struct dispute_shape *shape = dispute_shape_of(r->s, r->batch.rows, r->batch.time, r->training.clip, err);
 
-    const uint64_t tiles = (dispute_bytes(d, node) + TILE_BYTES - 1) / TILE_BYTES;
-
-    d->entry_of[node] = d->entry_count;
-    d->entries[d->entry_count++] = node;
-    d->first[d->entry_count] = d->first[d->entry_count - 1] + tiles;
+    if (!shape)
+        return false;
+    d->shape = shape;
+    d->g = shape->g;
+    d->places = shape->places;
+    d->entries = shape->entries;
+    d->entry_of = shape->entry_of;
+    d->first = shape->first;
+    d->entry_count = shape->entry_count;
+    if (!d->own) {
+        d->tensors = shape->tensors;
+        d->tensor_count = shape->tensor_count;
+    }
+    return true;
 }
 
-/* Which node stands for result "p.NAME" or "s.NAME" of the tensor; GRAPH_NONE: none. */
-static uint32_t result_of(const struct dispute_step *d, const struct named_tensor *tensor)
+/* The batches up to the step's, and with `train` the steps before it. */
+static bool go_on(struct dispute_step *d, bool train, const struct job_reporter *to, struct error *err)
 {
-    char name[GRAPH_NAME + 3];
-    const bool slot = states_find(&d->running.training.states, tensor->name) != NULL;
+    struct running *r = &d->running;
 
-    snprintf(name, sizeof name, "%s%s", slot ? "" : "p.", tensor->name);
-    return graph_output_find(d->g, name);
-}
+    for (int64_t i = 0; i < d->index; i++) {
+        if (!train && i + 1 < d->index) {
+            sampler_next(&r->sampler, NULL);
+            continue;
+        }
+        if (!running_batch(r, i, err))
+            return false;
+        if (train && i + 1 < d->index && !training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))
+            return false;
+        if (to && train && i % 16 == 0) {
+            json_t *report = json_pack("{s:I, s:I}", "step", (json_int_t)i, "steps", (json_int_t)d->index);
 
-static bool list_entries(struct dispute_step *d, struct error *err)
-{
-    const struct graph *g = d->g;
-
-    d->entries = calloc(g->node_count + 1, sizeof *d->entries);
-    d->first = calloc(g->node_count + 2, sizeof *d->first);
-    d->entry_of = malloc((g->node_count + 1) * sizeof *d->entry_of);
-    memset(d->entry_of, 0xff, (g->node_count + 1) * sizeof *d->entry_of);
-    for (uint32_t i = 0; i < g->node_count; i++)
-        if (tile_computed(g, d->places, i))
-            add_entry(d, i);
-    for (uint32_t i = 0; i < g->output_count; i++)
-        if (is_result(graph_text(g, g->outputs[i].name)))
-            add_entry(d, g->outputs[i].node);
-    d->tensors = states_tensors(&d->running.training.states, &d->running.s->layout, d->running.values, &d->tensor_count);
-    for (size_t i = 0; i < d->tensor_count; i++)
-        if (result_of(d, &d->tensors[i]) == GRAPH_NONE)
-            return error_set(err, ERROR_UNSUPPORTED, NULL, "the step does not give %s", d->tensors[i].name);
+            to->report(to->context, report);
+            json_decref(report);
+        }
+    }
     return true;
 }
 
@@ -71,56 +82,23 @@ bool dispute_step_new(struct dispute_step *d, struct session *s, const struct di
 {
     struct running *r = &d->running;
 
-    *d = (struct dispute_step){ .index = c->index };
-    if (!running_new(r, s, c->context, c->shards, c->carry, err))
+    *d = (struct dispute_step){ .index = c->index, .carry = c->carry };
+    if (!running_begin(r, s, c->context, c->shards, err))
         return false;
     if (!dispute_by_tiles(s, c->index, r->steps))
         return error_set(err, ERROR_UNSUPPORTED, "it is judged by a replay", "a dispute by tiles about leaf %lld",
                          (long long)c->index);
-    for (int64_t i = 0; i < c->index; i++) {
-        if (!train && i + 1 < c->index) {
-            sampler_next(&r->sampler, NULL);
-            continue;
-        }
-        if (!running_batch(r, i, err))
-            return false;
-        if (train && i + 1 < c->index && !training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))
-            return false;
-        if (to && train && i % 16 == 0) {
-            json_t *report = json_pack("{s:I, s:I}", "step", (json_int_t)i, "steps", (json_int_t)c->index);
-
-            to->report(to->context, report);
-            json_decref(report);
-        }
-    }
-    r->training.random.step = (uint64_t)(c->index - 1);
-    d->made = session_step(s, r->batch.rows, r->batch.time, SESSION_TRAIN, r->training.clip, err);
-    if (!d->made)
+    if ((train && !dispute_load(d, err)) || !go_on(d, train, to, err))
         return false;
-    d->g = d->made->graph;
-    d->places = place_all(d->g);
-    return list_entries(d, err);
+    r->training.random.step = (uint64_t)(c->index - 1);
+    return find_shape(d, err);
 }
 
 void dispute_step_free(struct dispute_step *d)
 {
-    free(d->places);
-    free(d->entries);
-    free(d->first);
-    free(d->entry_of);
-    free(d->tensors);
+    free(d->own);
     running_free(&d->running);
     *d = (struct dispute_step){ 0 };
-}
-
-long dispute_state_of(const struct dispute_step *d, uint32_t node)
-{
-    const char *name = graph_text(d->g, d->g->nodes[node].name);
-
-    for (size_t i = 0; i < d->tensor_count; i++)
-        if (strcmp(d->tensors[i].name, name) == 0)
-            return (long)i;
-    return -1;
 }
 
 bool dispute_batch_right(const struct dispute_step *d, const struct dispute_case *c)
@@ -187,7 +165,7 @@ struct hash *dispute_tiles(struct dispute_step *d, struct error *err)
         const uint32_t node = d->g->outputs[i].node, entry = d->entry_of[node];
         const char *name = graph_text(d->g, d->g->outputs[i].name);
 
-        if (is_result(name) && !h.seen[entry])
+        if (dispute_is_result(name) && !h.seen[entry])
             hash_entry(&h, entry, result_bytes(d, name), dispute_bytes(d, node));
     }
     for (uint32_t i = 0; ok && i < d->entry_count; i++)
@@ -248,15 +226,16 @@ const struct hash *dispute_read_opening(const struct dispute_step *d, const void
 /* Whether the opening's results are the state and the loss of the disputed leaf. */
 static bool ends_right(const struct dispute_step *d, const struct hash *tiles, const struct step_leaf *leaf)
 {
-    const uint32_t loss = graph_output_find(d->g, "loss");
     const struct hash shown = merkle_leaf(&leaf->loss, sizeof leaf->loss);
-    struct merkle tree;
+    struct hash *roots = calloc(d->tensor_count + 1, sizeof *roots);
+    bool right;
 
-    merkle_start(&tree);
     for (size_t i = 0; i < d->tensor_count; i++)
-        merkle_add_hash(&tree, root_entry(&d->tensors[i], dispute_root(d, tiles, d->entry_of[result_of(d, &d->tensors[i])])));
-    return hash_equal(merkle_root(&tree), leaf->state) && loss != GRAPH_NONE &&
-           hash_equal(tiles[d->first[d->entry_of[loss]]], shown);
+        roots[i] = dispute_root(d, tiles, d->shape->results[i]);
+    right = hash_equal(root_of_roots(d->tensors, roots, d->tensor_count), leaf->state) && d->shape->loss != GRAPH_NONE &&
+            hash_equal(tiles[d->first[d->shape->loss]], shown);
+    free(roots);
+    return right;
 }
 
 bool dispute_opening(struct session *s, const struct dispute_case *c, const void *opening, size_t size,

@@ -51,11 +51,14 @@ static void want_run(void *context, uint64_t first, uint64_t count)
 }
 
 /* What everybody knows of a bound node: a number, a field of the batch, a frozen weight. NULL with `err`. */
-static const void *known_bytes(const struct dispute_step *d, uint32_t node, struct error *err)
+static const void *known_bytes(struct dispute_step *d, uint32_t node, struct error *err)
 {
     const struct graph_node *n = &d->g->nodes[node];
-    const struct running *r = &d->running;
+    struct running *r = &d->running;
     const char *name = graph_text(d->g, n->name), *field = batch_input(name);
+
+    if (strcmp(name, "lr") == 0 && !running_rates(r, err))
+        return NULL;
     const void *bytes = strcmp(name, "lr") == 0           ? &r->training.lr
                         : strcmp(name, "b.progress") == 0 ? &r->training.progress
                                                           : batch_field(&r->batch, field);
@@ -76,13 +79,15 @@ static bool is_bound(const struct graph_node *n)
 /* Where a base's bytes come from. False with `err`. */
 static bool find_source(struct exhibit *x, struct evidence *e, struct error *err)
 {
-    const struct dispute_step *d = x->d;
+    struct dispute_step *d = x->d;
     const struct graph_node *n = &d->g->nodes[e->base];
 
-    e->tensor = is_bound(n) ? dispute_state_of(d, e->base) : -1;
+    e->tensor = is_bound(n) ? dispute_tensor(d->shape, graph_text(d->g, n->name)) : -1;
     if (is_bound(n) && e->tensor < 0)
         return (e->known = known_bytes(d, e->base, err)) != NULL;
     if (e->tensor >= 0 && d->index == 1) { /* the start, which the record before has */
+        if (!dispute_load(d, err))
+            return false;
         e->known = d->tensors[e->tensor].bytes;
         return true;
     }
@@ -93,6 +98,14 @@ static bool find_source(struct exhibit *x, struct evidence *e, struct error *err
     return error_set(err, ERROR_MEMORY, NULL, "no room for an operand of %llu bytes", (unsigned long long)e->part.size);
 }
 
+/* What known_bytes points to. */
+static void set_numbers(struct running *r, int64_t step)
+{
+    r->training.progress = (float)running_progress(r, step);
+    if (r->rates)
+        r->training.lr = (float)r->rates[step];
+}
+
 static bool exhibit_new(struct exhibit *x, struct dispute_step *d, uint32_t entry, uint64_t tile, struct error *err)
 {
     const uint32_t node = d->entries[entry];
@@ -100,8 +113,6 @@ static bool exhibit_new(struct exhibit *x, struct dispute_step *d, uint32_t entr
     const uint64_t whole = TILE_BYTES / size, first = tile * whole, left = d->g->nodes[node].values - first;
 
     *x = (struct exhibit){ .d = d, .data = calloc(d->g->node_count + 1, sizeof *x->data) };
-    d->running.training.lr = (float)d->running.rates[d->index - 1];
-    d->running.training.progress = (float)running_progress(&d->running, d->index - 1);
     if (!tile_new(d->g, d->places, node, first, left < whole ? left : whole, &x->tile, err))
         return false;
     x->list = calloc(x->tile.part_count + 1, sizeof *x->list);
@@ -127,6 +138,7 @@ static bool exhibit_new(struct exhibit *x, struct dispute_step *d, uint32_t entr
             return false;
         x->data[x->list[i].base] = x->list[i].known ? x->list[i].known : x->list[i].bytes;
     }
+    set_numbers(&d->running, d->index - 1);
     return true;
 }
 
@@ -236,6 +248,15 @@ static bool write_pick(struct dispute_step *d, const void *kept, uint32_t entry,
     return ok;
 }
 
+bool dispute_write_pick(struct dispute_step *d, uint32_t entry, uint64_t tile, struct buffer *out, struct error *err)
+{
+    void *kept = state_kept(d);
+    const bool ok = write_pick(d, kept, entry, tile, out, err);
+
+    free(kept);
+    return ok;
+}
+
 bool dispute_pick(struct session *s, const struct dispute_case *c, const void *opening, size_t opening_size,
                   const struct job_reporter *to, struct buffer *pick, struct dispute_verdict *out, struct error *err)
 {
@@ -315,17 +336,15 @@ static const struct hash *read_roots(const struct exhibit *x, const struct dispu
 {
     const struct dispute_step *d = x->d;
     const uint32_t count = reader_u32(in);
-    struct merkle tree;
 
     if (count != (rests_on_state(x) ? d->tensor_count : 0))
         return NULL;
 
     const struct hash *roots = (const void *)reader_bytes(in, count * sizeof *roots);
 
-    merkle_start(&tree);
-    for (size_t i = 0; roots && i < count; i++)
-        merkle_add_hash(&tree, root_entry(&d->tensors[i], roots[i]));
-    return roots && (count == 0 || hash_equal(merkle_root(&tree), c->log->leaves[d->index - 2].state)) ? roots : NULL;
+    return roots && (count == 0 || hash_equal(root_of_roots(d->tensors, roots, count), c->log->leaves[d->index - 2].state))
+               ? roots
+               : NULL;
 }
 
 static bool read_parts(struct exhibit *x, const struct dispute_case *c, const struct hash *tiles, struct reader *in)

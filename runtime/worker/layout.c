@@ -177,7 +177,9 @@ void layout_tensors(const struct layout *l, const float *values, struct named_te
     for (size_t i = 0; i < l->count; i++) {
         const struct layout_parameter *p = &l->parameters[i];
 
-        out[i] = (struct named_tensor){ .name = p->name, .code = CODE_F32, .rank = p->rank, .bytes = values + p->offset };
+        out[i] = (struct named_tensor){
+            .name = p->name, .code = CODE_F32, .rank = p->rank, .bytes = values ? values + p->offset : NULL
+        };
         memcpy(out[i].dims, p->dims, sizeof p->dims);
     }
 }

@@ -60,7 +60,7 @@ json_t *layout_metas(const struct layout *l);
 /* Zeroed memory for `values` of the layout; NULL with `err` (memory). Freed by free(). */
 float *layout_values(const struct layout *l, struct error *err);
 
-/* The tensors of `values` as named_tensors, `count` of them, for roots and state objects. */
+/* The tensors of `values` as named_tensors, `count` of them, for roots and state objects; without `values` they have no bytes. */
 void layout_tensors(const struct layout *l, const float *values, struct named_tensor *out);
 
 /* The state root of `values`. */

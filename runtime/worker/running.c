@@ -21,7 +21,6 @@ void running_free(struct running *r)
     free(r->values);
     free(r->rest);
     free(r->moved);
-    free(r->rates);
 }
 
 /* Of batch_tokens in a step: what the trainer stated. */
@@ -82,18 +81,11 @@ static bool load_state(struct running *r, struct error *err)
     return true;
 }
 
-static bool load_rates(struct running *r, struct error *err)
+bool running_rates(struct running *r, struct error *err)
 {
-    int64_t rounds = json_integer_value(json_object_get(r->s->spec, "rounds"));
-    json_t *context = json_pack("{s:I, s:I, s:i, s:O, s:b}", "round", (json_int_t)r->round, "rounds", (json_int_t)rounds, "peers",
-                                1, "layers", json_object_get(r->s->layout.meta, "layers"), "last", 0);
-    bool ok;
-
-    r->rates = calloc((size_t)r->steps, sizeof *r->rates);
-    ok = script_rates(&r->s->scripts[SESSION_SCHEDULE].bundle, context, (uint64_t)((r->round - 1) * r->steps), (size_t)r->steps,
-                      r->rates, &r->s->limits, err);
-    json_decref(context);
-    return ok || error_at(err, "schedule");
+    if (!r->rates)
+        r->rates = session_rates(r->s, r->round, r->steps, err);
+    return r->rates != NULL;
 }
 
 static bool load_carry(struct running *r, const json_t *carry, struct error *err)
@@ -118,22 +110,43 @@ static bool load_carry(struct running *r, const json_t *carry, struct error *err
     return true;
 }
 
-bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,
-                 struct error *err)
+/* What every draw of the steps follows from. */
+static void seed_draws(struct running *r)
 {
-    struct hash seed = document_hash(context, "seed");
+    const struct hash seed = document_hash(r->context, "seed");
 
+    memcpy(r->training.random.seed, seed.bytes, sizeof r->training.random.seed);
+    r->training.random.round = (uint64_t)r->round;
+}
+
+bool running_begin(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err)
+{
     *r = (struct running){ .s = s, .context = context, .plan = json_object_get(context, "plan") };
     r->round = document_integer(context, "round");
     r->steps = document_integer(r->plan, "steps");
     if (r->steps < 1 || r->steps > STEP_LOG_STEPS)
         return error_set(err, ERROR_RANGE, NULL, "a plan of %lld steps", (long long)r->steps);
-    if (!load_data(r, shards, seed, err) || !load_state(r, err) || !load_rates(r, err) ||
-        !training_new(&r->training, s, r->values, plan_number(r->plan, "clip", 0), err) || !load_carry(r, carry, err))
+    r->training.clip = plan_number(r->plan, "clip", 0);
+    seed_draws(r);
+    return load_data(r, shards, document_hash(context, "seed"), err);
+}
+
+bool running_load(struct running *r, const json_t *carry, struct error *err)
+{
+    const uint64_t step = r->training.random.step;
+
+    if (!load_state(r, err) || !running_rates(r, err) || !training_new(&r->training, r->s, r->values, r->training.clip, err) ||
+        !load_carry(r, carry, err))
         return false;
-    memcpy(r->training.random.seed, seed.bytes, sizeof r->training.random.seed);
-    r->training.random.round = (uint64_t)r->round;
+    seed_draws(r);
+    r->training.random.step = step;
     return true;
+}
+
+bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,
+                 struct error *err)
+{
+    return running_begin(r, s, context, shards, err) && running_load(r, carry, err);
 }
 
 /* A batch of rollouts serves several steps. */

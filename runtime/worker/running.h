@@ -2,6 +2,8 @@
  *
  *     running_new ── running_batch(0) ── training_step ── running_batch(1) ── training_step ── ...
  *
+ * Who only wants batches, as a judge does, begins and loads nothing: the start state, what it grew from and the rates are then not there.
+ *
  * Internal to runtime/worker. `context` is the trainer's (runtime/round/assignment.h).
  */
 #ifndef RONDO_WORKER_RUNNING_H
@@ -18,7 +20,7 @@ struct running {
     float
         *moved;  /* with fragments and inner = "keep": what tensors have moved by since their fragment was exchanged; else NULL */
     float *rest; /* with feedback: what the payloads so far have left out; else NULL */
-    double *rates;            /* one a step */
+    const double *rates;      /* one a step; the session's */
     struct sampler sampler;   /* of a run on given text */
     struct rollouts rollouts; /* else */
     struct batch batch;
@@ -29,6 +31,11 @@ struct running {
 bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,
                  struct error *err);
 void running_free(struct running *r);
+
+/* running_new in two parts: the data in its order; then state, rates and carry. */
+bool running_begin(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err);
+bool running_load(struct running *r, const json_t *carry, struct error *err);
+bool running_rates(struct running *r, struct error *err); /* the rates alone */
 
 /* The batch of step `step` (from 0) into r->batch; each step's in turn. */
 bool running_batch(struct running *r, int64_t step, struct error *err);

@@ -303,6 +303,7 @@ void session_free(struct session *s)
     for (size_t i = 0; i < s->step_count; i++)
         session_step_free(s->steps[i]);
     free(s->steps);
+    free(s->rates.rates);
     cache_free(s->cache);
     for (size_t i = 0; i < s->shard_count; i++)
         shard_free(s->shards[i]);
@@ -392,4 +393,28 @@ const struct session_shard *session_shard(struct session *s, struct hash id, enu
     s->shards = realloc(s->shards, (s->shard_count + 1) * sizeof *s->shards);
     s->shards[s->shard_count++] = shard;
     return shard;
+}
+
+const double *session_rates(struct session *s, int64_t round, int64_t steps, struct error *err)
+{
+    const int64_t rounds = json_integer_value(json_object_get(s->spec, "rounds"));
+    double *rates;
+    json_t *context;
+
+    if (s->rates.rates && s->rates.round == round && s->rates.steps == steps)
+        return s->rates.rates;
+    rates = calloc((size_t)steps, sizeof *rates);
+    context = json_pack("{s:I, s:I, s:i, s:O, s:b}", "round", (json_int_t)round, "rounds", (json_int_t)rounds, "peers", 1,
+                        "layers", json_object_get(s->layout.meta, "layers"), "last", 0);
+    if (!script_rates(&s->scripts[SESSION_SCHEDULE].bundle, context, (uint64_t)((round - 1) * steps), (size_t)steps, rates,
+                      &s->limits, err)) {
+        free(rates);
+        rates = NULL;
+        error_at(err, "schedule");
+    } else {
+        free(s->rates.rates);
+        s->rates = (struct session_rates){ round, steps, rates };
+    }
+    json_decref(context);
+    return rates;
 }

@@ -86,10 +86,11 @@ struct session_step {
     struct graph *graph;
     uint8_t *
         stored; /* enum tensor_type of each bound node's data: frozen weights stay as the file has them where the graph allows it */
-    struct executor *executor;
-    struct executor *prepare; /* of an objective's `prepare`; NULL: it has none */
-    struct cache *cache;      /* borrowed: of the sequences that go on, or NULL */
-    uint64_t serial;          /* of no other step, now or before */
+    struct executor *executor;     /* NULL until the step is run */
+    struct dispute_shape *dispute; /* owned: what disputes about such steps share (dispute_shape.h); NULL until there is one */
+    struct executor *prepare;      /* of an objective's `prepare`; NULL: it has none */
+    struct cache *cache;           /* borrowed: of the sequences that go on, or NULL */
+    uint64_t serial;               /* of no other step, now or before */
 };
 
 /* What reference.h keeps. */
@@ -134,8 +135,12 @@ struct session {
     size_t shard_count;
     struct session_step **steps; /* the one used last stands last */
     size_t step_count;
-    uint64_t serial; /* of the last step made */
-    uint64_t arenas; /* SESSION_ARENAS */
+    struct session_rates {
+        int64_t round, steps;
+        double *rates; /* owned */
+    } rates;           /* the schedule's, of the round that was asked for last */
+    uint64_t serial;   /* of the last step made */
+    uint64_t arenas;   /* SESSION_ARENAS */
     uint64_t
         memory; /* bytes for one step: weights, state and arena; RONDO_MEMORY, else three quarters of what this process may have */
 };
@@ -156,6 +161,13 @@ const struct session_shard *session_shard(struct session *s, struct hash id, enu
  * memory, with both numbers, where that is not enough. Borrowed until the next call, which may forget it: `serial` tells. */
 const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err);
+
+/* The same without its executor, for those who only look at the graph. */
+const struct session_step *session_shape(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
+                                         struct error *err);
+
+/* The learning rates of the steps of a round by the schedule's script, `steps` of them; borrowed until other rates are asked for. */
+const double *session_rates(struct session *s, int64_t round, int64_t steps, struct error *err);
 
 /* Another executor of that step whose every value `see` is shown, one operator after the other; the caller frees it. Errors: memory. */
 struct executor *session_traced(struct session *s, const struct session_step *step, graph_trace see, void *context,

@@ -3,6 +3,7 @@
 
 #include "native/base/json.h"
 #include "runtime/worker/bound.h"
+#include "runtime/worker/dispute_shape.h"
 #include "runtime/worker/packs.h"
 #include "runtime/worker/session_internal.h"
 #include "runtime/worker/step.h"
@@ -10,6 +11,7 @@
 void session_step_free(struct session_step *step)
 {
     executor_free(step->executor);
+    dispute_shape_free(step->dispute);
     executor_free(step->prepare);
     graph_free(step->graph);
     free(step->stored);
@@ -154,8 +156,7 @@ static bool make_step(struct session *s, struct session_step *step, struct error
             return error_at(err, "objective");
     }
     step->stored = step->graph ? stored_types(s, step->graph) : NULL;
-    step->executor = step->graph ? make_executor(s, step->graph, step->stored, step->cache, NULL, NULL, err) : NULL;
-    return step->executor != NULL;
+    return step->stored != NULL;
 }
 
 struct executor *session_traced(struct session *s, const struct session_step *step, graph_trace see, void *context,
@@ -164,21 +165,27 @@ struct executor *session_traced(struct session *s, const struct session_step *st
     return make_executor(s, step->graph, step->stored, NULL, see, context, err);
 }
 
-/* Makes room: executors used longest ago go first; the one used now (the last) stays whatever it needs. */
+/* What keeping a shape takes: its arena, and about what its graph and traces do. */
+static uint64_t kept_bytes(const struct session_step *step)
+{
+    return (step->executor ? executor_bytes(step->executor) : 0) + (uint64_t)step->graph->node_count * 1024;
+}
+
+/* Makes room: shapes used longest ago go first; the one used now (the last) stays whatever it needs. */
 static void forget_steps(struct session *s)
 {
     uint64_t bytes = 0;
     size_t from = s->step_count;
 
-    while (from > 0 && (from == s->step_count || bytes + executor_bytes(s->steps[from - 1]->executor) <= s->arenas))
-        bytes += executor_bytes(s->steps[--from]->executor);
+    while (from > 0 && (from == s->step_count || bytes + kept_bytes(s->steps[from - 1]) <= s->arenas))
+        bytes += kept_bytes(s->steps[--from]);
     for (size_t i = 0; i < from; i++)
         session_step_free(s->steps[i]);
     memmove(s->steps, s->steps + from, (s->step_count - from) * sizeof *s->steps);
     s->step_count -= from;
 }
 
-const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
+struct session_step *session_shape_kept(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
                                         struct error *err)
 {
     struct session_step *step = NULL;
@@ -207,5 +214,25 @@ const struct session_step *session_step(struct session *s, int64_t rows, int64_t
     s->steps = realloc(s->steps, (s->step_count + 1) * sizeof *s->steps);
     s->steps[s->step_count++] = step;
     forget_steps(s);
+    return step;
+}
+
+const struct session_step *session_shape(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
+                                         struct error *err)
+{
+    return session_shape_kept(s, rows, time, use, clip, err);
+}
+
+const struct session_step *session_step(struct session *s, int64_t rows, int64_t time, enum session_use use, double clip,
+                                        struct error *err)
+{
+    struct session_step *step = session_shape_kept(s, rows, time, use, clip, err);
+
+    if (step && !step->executor) {
+        step->executor = make_executor(s, step->graph, step->stored, step->cache, NULL, NULL, err);
+        if (!step->executor)
+            return NULL;
+        forget_steps(s);
+    }
     return step;
 }

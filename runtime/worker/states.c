@@ -33,8 +33,7 @@ static bool slot_new(struct state_slot *slot, const char *parameter, json_t *sta
         return false;
     slot->name = strdup(name);
     slot->size = (size_t)values * tensor_code_size(slot->code);
-    slot->data = calloc(1, slot->size + 1);
-    return slot->data || error_set(err, ERROR_MEMORY, NULL, "no memory for %s", name);
+    return true;
 }
 
 /* Runs one init graph: input `p` when it reads it, outputs `s.NAME` into the slots from `first` on. */
@@ -72,7 +71,7 @@ static bool run_init(const struct graph *g, const float *p, uint64_t values, str
     return ok;
 }
 
-/* The slots of one parameter, with what its init makes of it. */
+/* The slots of one parameter, with what its init makes of it; without `values` they are only named. */
 static bool add_slots(struct states *states, const struct layout *l, const struct script_trace *optimiser, json_t *entry,
                       const float *values, struct error *err)
 {
@@ -86,10 +85,14 @@ static bool add_slots(struct states *states, const struct layout *l, const struc
         return false;
     json_array_foreach(list, index, state)
     {
-        if (!slot_new(&states->slots[states->count++], p->name, state, err))
+        struct state_slot *slot = &states->slots[states->count++];
+
+        if (!slot_new(slot, p->name, state, err))
             return error_at(err, "%s", p->name);
+        if (values && !(slot->data = calloc(1, slot->size + 1)))
+            return error_set(err, ERROR_MEMORY, NULL, "no memory for %s", slot->name);
     }
-    if (!json_is_integer(init) || json_array_size(list) == 0)
+    if (!values || !json_is_integer(init) || json_array_size(list) == 0)
         return true;
     g = bound_graph(optimiser, init, err);
     return (g && run_init(g, values + p->offset, p->values, first, list, err)) || error_at(err, "%s", p->name);
@@ -100,8 +103,8 @@ static int by_slot(const void *a, const void *b)
     return strcmp(((const struct state_slot *)a)->name, ((const struct state_slot *)b)->name);
 }
 
-bool states_new(struct states *states, struct session *s, const struct script_trace *optimiser, const float *values,
-                struct error *err)
+static bool make(struct states *states, const struct session *s, const struct script_trace *optimiser, const float *values,
+                 struct error *err)
 {
     json_t *entries = json_object_get(optimiser->meta, "params"), *entry;
     size_t index, capacity = 0;
@@ -119,6 +122,17 @@ bool states_new(struct states *states, struct session *s, const struct script_tr
     if (!ok)
         states_free(states);
     return ok;
+}
+
+bool states_new(struct states *states, struct session *s, const struct script_trace *optimiser, const float *values,
+                struct error *err)
+{
+    return make(states, s, optimiser, values, err);
+}
+
+bool states_listed(struct states *states, const struct session *s, const struct script_trace *optimiser, struct error *err)
+{
+    return make(states, s, optimiser, NULL, err);
 }
 
 const struct state_slot *states_find(const struct states *states, const char *name)

@@ -25,6 +25,8 @@ struct states {
 /* The slots that `optimiser` (a trace over the session's layout) wants, made by its init graphs from the values. */
 bool states_new(struct states *states, struct session *s, const struct script_trace *optimiser, const float *values,
                 struct error *err);
+/* The same slots without memory (`data` NULL): names, types and shapes. */
+bool states_listed(struct states *states, const struct session *s, const struct script_trace *optimiser, struct error *err);
 void states_free(struct states *states);
 
 /* By the slot's name; NULL when there is none. */
