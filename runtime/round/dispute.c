@@ -143,10 +143,11 @@ static void each_move(struct judging *j, const char *type, take_move *take)
     }
 }
 
-/* Whoever could ask for a carry again and again would keep a round from being settled. */
-static bool asks_late(const struct disputes_input *in, const json_t *entry)
+bool disputes_late(const struct rules *rules, const json_t *open, int64_t round, const json_t *entry, const json_t *challenge)
 {
-    return value_integer(in->previous, "round") + 1 > value_integer(entry, "round") + in->rules->challenge_rounds;
+    return round > value_integer(entry, "round") + rules->challenge_rounds &&
+           (!value_integer(challenge, "index") ||
+            !disputes_find(open, value_text(challenge, "contribution"), 0, value_text(challenge, "signer")));
 }
 
 /* The first wrong leaf is one. Whoever could name many would have the accused trace more steps than it has time for, and silence convicts. */
@@ -167,10 +168,10 @@ static void take_challenge(struct judging *j, const char *code, const json_t *pa
     const char *accused = NULL, *challenger = value_text(payload, "signer"), *cid = value_text(payload, "contribution");
     const json_t *entry = record_find_contribution(j->in->previous, cid, &accused);
     int64_t index = value_integer(payload, "index");
+    if (!entry || disputes_late(j->in->rules, j->out.open, value_integer(j->in->previous, "round") + 1, entry, payload))
+        return;
     if (!strcmp(code, "rejected"))
         reject(j, challenger, cid);
-    if (!entry || (index == 0 && !strcmp(code, "ok") && asks_late(j->in, entry)))
-        return;
     if (!strcmp(code, "upheld"))
         uphold(j, accused, value_integer(entry, "round"), challenger);
     if (!strcmp(code, "ok") && !disputes_find(j->out.open, cid, index, challenger) &&
@@ -255,6 +256,11 @@ static void end_silent(struct judging *j)
             reject(j, value_text(one, "challenger"), value_text(one, "contribution"));
         json_object_set_new(one, "left", json_integer(-1));
     }
+}
+
+int64_t disputes_most(const struct rules *rules, bool carries)
+{
+    return 2 * (rules->answer_rounds + 1) * (carries ? 2 : 1);
 }
 
 /* Two rounds before the escrow of round r goes back to the sponsor. */

@@ -4,9 +4,12 @@
  *     opening   (the step's trace)   code "ok": now the challenger picks        "upheld": malformed, or not what leaf i says
  *     pick      (a tile that is wrong)                                          "upheld", "rejected"
  *
- * A challenge of leaf 0 of a contribution that begins with a carry asks for it, in a record at most `challenge_rounds` after the contribution's.
- * Its opening shows the carry (`trace` is the object). Then the challenger has the records in which it could pick to challenge another leaf;
+ * A challenge counts in a record at most `challenge_rounds` (W) after the contribution's. One of leaf 0 of a contribution that begins with a carry
+ * asks for that. Its opening shows the carry (`trace` is the object). Then the challenger has the records in which it could pick to challenge another leaf;
  * if it does not, the carry was right, and nobody has lost.
+ *
+ * A dispute is over 2 (`answer_rounds` + 1) train and close records after the one that opened it, so a round r is settled at r + W + D, skips not
+ * counted, whatever anybody does: D = 2 (`answer_rounds` + 1), twice that where contributions begin with a carry (disputes_most).
  *
  *     disputes: [ { contribution, did, round, index, challenger, trace, left } ]     ascending by contribution, then challenger
  *
@@ -66,6 +69,13 @@ bool disputes_ask(const json_t *before, const json_t *last, const char *type, co
 /* "contribution/index", what a dispute's moves are kept under. */
 enum { DISPUTE_KEY = CID_TEXT + 24 };
 void disputes_key(const json_t *dispute, char key[DISPUTE_KEY]);
+
+/* Whether a challenge about a contribution of `entry` comes too late for record `round`. Who has asked for the carry in time, by a dispute of
+ * leaf 0 that is open, may accuse another leaf as long as that is. */
+bool disputes_late(const struct rules *rules, const json_t *open, int64_t round, const json_t *entry, const json_t *challenge);
+
+/* D: train and close records that a dispute takes at most. */
+int64_t disputes_most(const struct rules *rules, bool carries);
 
 /* The open dispute of this challenger about this leaf, or NULL. */
 json_t *disputes_find(const json_t *open, const char *contribution, int64_t index, const char *challenger);

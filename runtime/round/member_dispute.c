@@ -138,6 +138,8 @@ const char *member_move_code(struct member *m, const json_t *document)
         return "barred"; /* it may still defend its work and end what it began */
     if (!entry)
         return !strcmp(type, "opening") && !value_integer(payload, "index") ? "" : "unknown"; /* a carry is shown unasked, too */
+    if (!strcmp(type, "challenge") && disputes_late(m->rules, json_object_get(m->previous, "disputes"), m->round, entry, payload))
+        return "late";
     if (!strcmp(type, "opening") && (strcmp(signer, accused) || !is_disputed(m, payload, "")))
         return "";
     if (!strcmp(type, "pick") && !is_disputed(m, payload, signer))

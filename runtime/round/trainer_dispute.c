@@ -309,7 +309,8 @@ void trainer_rule_audit(struct trainer *t)
                     challenge(t, entry, one, 0);
             } else if (json_is_integer(index) && json_integer_value(index) < 0 && t->audit.did[0]) {
                 tell(t, "equal", -1);
-            } else if (json_is_integer(index) && json_integer_value(index) >= 0 && !is_open(t, one, false)) {
+            } else if (json_is_integer(index) && json_integer_value(index) >= 0 && !is_open(t, one, false) &&
+                       (t->round <= value_integer(entry, "round") + t->rules->challenge_rounds || is_open(t, one, true))) {
                 speaks = speaks || trainer_due(t, &t->challenged_at);
                 if (speaks)
                     challenge(t, entry, one, json_integer_value(index));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/value.h"
@@ -51,6 +52,21 @@ static void check_syncers(struct sim *s, const json_t *record, const json_t *of,
     }
 }
 
+/* No earlier than its window allows, no later than the last dispute about it can last. */
+static void check_window(struct sim *s, const json_t *record, int64_t round)
+{
+    int64_t at = value_integer(record, "round"), window = round + s->rules.challenge_rounds, counted = 0;
+    if (at < window)
+        sim_fail(s, MONEY, "round %lld is settled by round %lld, before its window is over", (long long)round, (long long)at);
+    for (int64_t r = window + 1; r <= at; r++) {
+        const json_t *one = r == at ? record : check_record(s, r);
+        counted += value_is(one, "kind", "train") || value_is(one, "kind", "close");
+    }
+    if (counted > disputes_most(&s->rules, s->set->keeps))
+        sim_fail(s, MONEY, "round %lld is settled by round %lld, %lld counted records after its window", (long long)round,
+                 (long long)at, (long long)counted);
+}
+
 void check_payout(struct sim *s, const json_t *record, const json_t *payout)
 {
     int64_t round = value_integer(payout, "round"), at = value_integer(record, "round");
@@ -63,8 +79,7 @@ void check_payout(struct sim *s, const json_t *record, const json_t *payout)
     if (json_object_get(s->settled, key))
         sim_fail(s, MONEY, "round %s is settled twice", key);
     json_object_set_new(s->settled, key, json_integer(at));
-    if (at < round + s->rules.challenge_rounds)
-        sim_fail(s, MONEY, "round %s is settled by round %lld, before its window is over", key, (long long)at);
+    check_window(s, record, round);
     check_trainers(s, record, of, payout, &kept);
     check_syncers(s, record, of, payout);
     json_array_foreach(json_object_get(payout, "paid"), i, line)

@@ -334,21 +334,36 @@ static json_t *votes_for_scheme(struct sim *s, const struct node *n, const json_
     return documents_message(documents);
 }
 
-/* An accusation of every contribution of others in the record just heard of. */
+/* Some accuse at once, some in the last record that may take it, some after it as long as the round is open: the later, the longer it
+ * would stay so. */
+static bool accuses_now(const struct sim *s, const struct node *n, int64_t round, int64_t heard)
+{
+    const int64_t last = round + s->rules.challenge_rounds, next = heard + 1;
+    const int kind = (int)(n - s->nodes) % 3;
+    return kind == 0 ? round == heard : kind == 1 ? next == last : next > last;
+}
+
+/* An accusation of every contribution of others in what the record just heard of holds open. */
 static json_t *accuse(struct sim *s, const struct node *n, const json_t *heard)
 {
-    json_t *final, *item, *documents = json_array();
-    size_t i, k;
+    json_t *final, *entry, *item, *documents = json_array();
+    size_t i, k, j;
     json_array_foreach(json_object_get(heard, "finals"), i, final)
     {
         const json_t *record = json_object_get(final, "record");
-        json_array_foreach(json_object_get(record, "contributions"), k, item)
+        json_array_foreach(json_object_get(record, "unsettled"), k, entry)
         {
-            if (!value_is(item, "did", n->did))
-                json_array_append_new(documents, signed_as(s, "challenge",
-                                                           json_pack("{sisssssOsOsi}", "version", 1, "run", s->rules.run,
-                                                                     "signer", n->did, "round", json_object_get(record, "round"),
-                                                                     "contribution", json_object_get(item, "cid"), "index", 3)));
+            if (!accuses_now(s, n, value_integer(entry, "round"), value_integer(record, "round")))
+                continue;
+            json_array_foreach(json_object_get(entry, "contributions"), j, item)
+            {
+                if (!value_is(item, "did", n->did))
+                    json_array_append_new(documents,
+                                          signed_as(s, "challenge",
+                                                    json_pack("{sisssssOsOsi}", "version", 1, "run", s->rules.run, "signer",
+                                                              n->did, "round", json_object_get(entry, "round"), "contribution",
+                                                              json_object_get(item, "cid"), "index", 3)));
+            }
         }
     }
     return documents_message(documents);

@@ -83,6 +83,123 @@ static void who_is_silent_loses_unless_t_members_replayed_its_work_and_found_it_
     ends(2, 0, 1, 0); /* nobody else can show a carry */
 }
 
+/* ---- how long a round may be disputed ---------------------------------------------------------------------------------- */
+
+enum { PEOPLE = 6 };
+
+static unsigned long long dice;
+
+static unsigned below(unsigned n)
+{
+    dice = dice * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)(dice >> 33) % n;
+}
+
+static void add_item(json_t *items, json_t *documents, const char *type, const char *code, json_t *payload)
+{
+    char cid[24];
+
+    snprintf(cid, sizeof cid, "item-%04zu", json_array_size(items));
+    json_array_append_new(items, json_pack("{s:s, s:s}", "cid", cid, "code", code));
+    json_object_set_new(documents, cid, json_pack("{s:s, s:o}", "type", type, "payload", payload));
+}
+
+/* Some of what anyone may say in a record: challenges by whoever likes, openings and picks of what is open or not, all found in order. */
+static void say_anything(json_t *items, json_t *documents, bool carries)
+{
+    for (int i = 0; i < PEOPLE; i++) {
+        const char who[2] = { (char)('a' + i), 0 };
+
+        if (below(3) == 0)
+            add_item(items, documents, "challenge", "ok",
+                     json_pack("{s:s, s:s, s:i}", "signer", who, "contribution", "c", "index", carries && below(2) ? 0 : i + 1));
+        if (below(6) == 0)
+            add_item(items, documents, "opening", "ok",
+                     json_pack("{s:s, s:s, s:i, s:s}", "signer", "accused", "contribution", "c", "index",
+                               carries && below(2) ? 0 : i + 1, "trace", "t"));
+        if (below(8) == 0)
+            add_item(items, documents, "pick", "rejected",
+                     json_pack("{s:s, s:s, s:i, s:s}", "signer", who, "contribution", "c", "index", i + 1, "trace", "t"));
+    }
+}
+
+/* The record in which round 3 may be settled. */
+static int64_t settled_in(const struct rules *rules, bool carries)
+{
+    json_t *open = json_array(), *shown = json_array(), *before;
+    int64_t round = 3;
+
+    do {
+        json_t *items = json_array(), *documents = json_object();
+        json_t *previous =
+            json_pack("{s:I, s:[{s:i, s:[{s:s, s:s, s:s}]}], s:O, s:O}", "round", (json_int_t)round, "unsettled", "round", 3,
+                      "contributions", "cid", "c", "did", "accused", "account", "0x", "disputes", open, "openings", shown);
+        struct verdicts v;
+
+        say_anything(items, documents, carries);
+        v = disputes_judge(
+            &(struct disputes_input){ .rules = rules, .previous = previous, .items = items, .documents = documents, .t = 2 });
+        before = open;
+        open = json_incref(v.open);
+        json_decref(shown);
+        shown = json_incref(v.openings);
+        disputes_count(open, before);
+        json_decref(before);
+        json_decref(previous);
+        json_decref(items);
+        json_decref(documents);
+        if (json_array_size(v.upheld)) /* the silent have lost it: removed, and nothing about it is open any more */
+            json_array_clear(open);
+        verdicts_free(&v);
+        round++;
+    } while (round < 3 + rules->challenge_rounds || json_array_size(open));
+    json_decref(open);
+    json_decref(shown);
+    return round;
+}
+
+static void whatever_is_said_a_round_is_settled_within_its_bound(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 4000; turn++) {
+        const bool carries = turn % 2;
+        const struct rules rules = {
+            .challenge_rounds = 2 + turn / 2 % 2, .answer_rounds = 1 + turn / 4 % 2, .round_ms = 1000, .expiry_rounds = 1000
+        };
+        const int64_t last = 3 + rules.challenge_rounds + disputes_most(&rules, carries);
+        int64_t round;
+
+        dice = (unsigned long long)turn;
+        round = settled_in(&rules, carries);
+        if (round > last)
+            fail_msg("turn %d: settled in %d instead of %d", turn, (int)round, (int)last);
+    }
+}
+
+static void who_asked_for_the_carry_in_time_may_accuse_a_leaf_later(void **state)
+{
+    const struct rules rules = { .challenge_rounds = 2 };
+    json_t *entry = json_pack("{s:i}", "round", 3);
+    json_t *open = json_pack("[{s:s, s:i, s:s}]", "contribution", "c", "index", 0, "challenger", "a");
+    const struct {
+        int64_t round;
+        const char *signer;
+        int index;
+        bool late;
+    } said[] = { { 5, "b", 4, false }, { 5, "b", 0, false }, { 6, "b", 4, true },
+                 { 6, "a", 4, false }, { 6, "a", 0, true },  { 9, "a", 4, false } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        json_t *challenge = json_pack("{s:s, s:s, s:i}", "signer", said[i].signer, "contribution", "c", "index", said[i].index);
+
+        assert_int_equal(disputes_late(&rules, open, said[i].round, entry, challenge), said[i].late);
+        json_decref(challenge);
+    }
+    json_decref(entry);
+    json_decref(open);
+}
+
 static void only_what_a_record_asks_for_may_be_pushed(void **state)
 {
     json_t *before = json_pack("{s:[{s:s, s:{s:s}}, {s:s}]}", "members", "did", "a", "carry", "object", "kept", "did", "b");
@@ -158,6 +275,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_its_carry),
         cmocka_unit_test(who_is_silent_loses_unless_t_members_replayed_its_work_and_found_it_right),
+        cmocka_unit_test(whatever_is_said_a_round_is_settled_within_its_bound),
+        cmocka_unit_test(who_asked_for_the_carry_in_time_may_accuse_a_leaf_later),
         cmocka_unit_test(only_what_a_record_asks_for_may_be_pushed),
         cmocka_unit_test(each_of_several_openings_is_sent_first_in_its_turn),
     };
