@@ -89,11 +89,15 @@ static int by_bytes(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What a member does for a challenge. */
+/* What a member does for a challenge: the first move, so the batch is not known yet. */
 static bool judge_challenge(struct session *s, const struct dispute_case *c, double *cost, struct error *err)
 {
     struct dispute_step d;
-    double from = cpu();
+    double from;
+
+    s->disputed.held = false;
+    from = cpu();
+
     bool ok = dispute_step_new(&d, s, c, false, NULL, err) &&
               (dispute_batch_right(&d, c) || error_set(err, ERROR_FAULT, NULL, "another batch"));
 

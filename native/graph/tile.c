@@ -158,42 +158,56 @@ static struct graph *operator_alone(const struct tile *t, struct error *err)
     return NULL;
 }
 
-/* Elements of the box that was computed, into their places among those asked for. */
+/* Elements of the box that was computed, into their places among those asked for: runs along the last axis. */
 static void box_taken(const struct tile *t, const char *box, char *out)
 {
     const struct graph_node *n = &t->g->nodes[t->node];
     const size_t size = type_bytes(n->type);
-    for (uint64_t e = 0; e < t->count; e++) {
-        uint64_t rest = t->first + e, at = 0, step = 1;
-        for (unsigned i = n->rank; i-- > 0;) {
+    const unsigned last = n->rank ? n->rank - 1 : 0;
+    const uint64_t row = n->rank ? n->axis[last].size : 1;
+    for (uint64_t e = 0, run; e < t->count; e += run) {
+        const uint64_t inside = (t->first + e) % row;
+        uint64_t rest = (t->first + e) / row, at = n->rank ? inside - t->low[last] : 0, step = n->rank ? t->size[last] : 1;
+        for (unsigned i = last; i-- > 0;) {
             at += (rest % n->axis[i].size - t->low[i]) * step;
             rest /= n->axis[i].size;
             step *= t->size[i];
         }
-        memcpy(out + e * size, box + at * size, size);
+        run = row - inside < t->count - e ? row - inside : t->count - e;
+        memcpy(out + e * size, box + at * size, run * size);
     }
 }
 
-/* The part's elements, dense; owned. */
-static void *part_gathered(const struct tile *t, const struct tile_part *part, const void *const *data, struct error *err)
+static bool is_dense(const struct walk *walk)
+{
+    for (unsigned i = 0; i < walk->rank; i++)
+        if (walk->size[i] != 1 && walk->from[i] != walk->to[i])
+            return false;
+    return true;
+}
+
+/* The part's elements, dense: where they lie, or a copy in *owned. */
+static const void *part_gathered(const struct tile *t, const struct tile_part *part, const void *const *data, void **owned,
+                                 struct error *err)
 {
     const struct graph_node *base = &t->g->nodes[part->base];
     const enum tensor_type type = (enum tensor_type)base->type;
-    void *fixed = NULL, *to = malloc(part->values * type_bytes(base->type) + 8);
-    const void *from = data[part->base];
-    if (!from && is_fixed(base) && (fixed = malloc(base->values * type_bytes(base->type) + 8)))
+    const size_t size = type_bytes(base->type);
+    const char *from = data[part->base];
+    void *fixed = NULL;
+    if (from && is_dense(&part->walk) && ((uintptr_t)from + (uintptr_t)part->offset * size) % size == 0)
+        return from + part->offset * (ptrdiff_t)size;
+    if (!from && is_fixed(base) && (fixed = malloc(base->values * size + 8))) {
         place_fill(t->g, part->base, fixed);
-    if (!from)
         from = fixed;
-    if (to && from)
-        walk_copy(NULL, part->walk, type, (const char *)from + part->offset * (ptrdiff_t)type_bytes(base->type), type, to);
+    }
+    *owned = from ? malloc(part->values * size + 8) : NULL;
+    if (*owned)
+        walk_copy(NULL, part->walk, type, from + part->offset * (ptrdiff_t)size, type, *owned);
     else
         error_set(err, from ? ERROR_MEMORY : ERROR_MISSING, NULL, "node %u: no data of node %u", t->node, part->base);
     free(fixed);
-    if (from)
-        return to;
-    free(to);
-    return NULL;
+    return *owned;
 }
 
 /* The box that holds the tile, by the operator alone; owned. NULL with `err`. */
@@ -222,16 +236,18 @@ bool tile_compute(const struct tile *t, struct pool *pool, const void *const *da
                   void *out, struct error *err)
 {
     const struct graph_node *maker = maker_of(t);
-    void **parts = calloc(t->part_count + 1, sizeof *parts), *box = NULL;
-    bool ok = parts != NULL;
+    const void **parts = calloc(t->part_count + 1, sizeof *parts);
+    void **owned = calloc(t->part_count + 1, sizeof *owned), *box = NULL;
+    bool ok = parts && owned;
     for (uint32_t i = 0; ok && i < t->part_count; i++)
-        ok = (parts[i] = part_gathered(t, &t->parts[i], data, err)) != NULL;
+        ok = (parts[i] = part_gathered(t, &t->parts[i], data, &owned[i], err)) != NULL;
     if (ok && maker)
-        ok = (box = box_computed(t, pool, (const void *const *)parts, random, err)) != NULL;
+        ok = (box = box_computed(t, pool, parts, random, err)) != NULL;
     if (ok)
         box_taken(t, maker ? box : parts[0], out);
-    for (uint32_t i = 0; parts && i < t->part_count; i++)
-        free(parts[i]);
+    for (uint32_t i = 0; owned && i < t->part_count; i++)
+        free(owned[i]);
+    free(owned);
     free(parts);
     free(box);
     return ok || error_at(err, "%s", maker ? operator_table[maker->op].name : "copy");

@@ -22,6 +22,8 @@ static void told(void *context, json_t *progress)
 
 static void print_contribution(const json_t *one)
 {
+    const json_t *failure = json_object_get(one, "failure");
+
     printf("%s  ", json_string_value(json_object_get(one, "did")));
     if (json_is_true(json_object_get(one, "match")))
         printf("equal, bit for bit");
@@ -30,6 +32,8 @@ static void print_contribution(const json_t *one)
                json_string_value(json_object_get(one, "where")));
     else
         printf("DIFFERS (%s)", json_string_value(json_object_get(one, "where")));
+    if (failure)
+        printf(": nobody can compute it (%s)", json_string_value(json_object_get(failure, "message")));
     puts(json_object_get(one, "removed") ? "; convicted, and taken out by a later record" : "");
 }
 

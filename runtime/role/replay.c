@@ -103,6 +103,8 @@ static json_t *replay_one(struct archive *a, int64_t round, const json_t *listed
     if (leaf >= 0) {
         json_object_set_new(result, "leaf", json_integer(leaf));
         json_object_set(result, "where", json_object_get(answer, "where"));
+        if (json_object_get(answer, "failure"))
+            json_object_set(result, "failure", json_object_get(answer, "failure"));
     } else if (!json_is_true(json_object_get(answer, "probes"))) {
         json_object_set_new(result, "where", json_string("probes"));
     }

@@ -6,9 +6,10 @@
 
 /* Recomputes one contribution of a round (`did` given), or all accepted ones and then the whole record, its fold with it. Result, new
  * reference:
- *   { run, round, kind, reason, match, contributions: [ { did, cid, match, removed?, leaf?, where? } ],
+ *   { run, round, kind, reason, match, contributions: [ { did, cid, match, removed?, leaf?, where?, failure? } ],
  *     fold: { match, rounds, outer, state } | null, settled: [ round ] }
- * `leaf` is the first that differs (runtime/round/step_log.h), `where` what in it does. `removed`: its maker is convicted, and of a whole
+ * `leaf` is the first that differs (runtime/round/step_log.h), `where` what in it does; `failure`
+ * { code, leaf, place, message } where the work cannot be done at all. `removed`: its maker is convicted, and of a whole
  * round it then counts for nothing. `rounds` of a fold: more than its own after a conviction; null: the record folds nothing. NULL with `err` when something needed is missing
  * or damaged. */
 json_t *replay_round(struct archive *a, int64_t round, const char *did, worker_progress *progress, void *context,

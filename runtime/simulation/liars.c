@@ -334,13 +334,12 @@ static json_t *votes_for_scheme(struct sim *s, const struct node *n, const json_
     return documents_message(documents);
 }
 
-/* Some accuse at once, some in the last record that may take it, some after it as long as the round is open: the later, the longer it
- * would stay so. */
+/* Some accuse at once, some in the last record that may take it, some two after it, if the round is open then: it would stay so. */
 static bool accuses_now(const struct sim *s, const struct node *n, int64_t round, int64_t heard)
 {
     const int64_t last = round + s->rules.challenge_rounds, next = heard + 1;
     const int kind = (int)(n - s->nodes) % 3;
-    return kind == 0 ? round == heard : kind == 1 ? next == last : next > last;
+    return kind == 0 ? round == heard : kind == 1 ? next == last : next > last + 1;
 }
 
 /* An accusation of every contribution of others in what the record just heard of holds open. */

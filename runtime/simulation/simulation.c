@@ -295,8 +295,10 @@ static void make_nodes(struct sim *s)
     int first = (int)(set->seed % (uint64_t)set->syncers);
     for (int k = 0; k < set->lying_syncers; k++)
         s->nodes[(first + k) % set->syncers].lie = any_lie(s, LIE_FIRST, LIE_TRAINER + 1);
-    for (int k = 0; k < set->lying_trainers; k++)
-        s->nodes[set->syncers + k].lie = any_lie(s, LIE_TRAINER, FAULT_KINDS);
+    for (int k = 0; k < set->lying_trainers; k++) {
+        enum fault lie = any_lie(s, LIE_TRAINER, FAULT_KINDS), before = k ? s->nodes[set->syncers].lie : FAULT_KINDS;
+        s->nodes[set->syncers + k].lie = before == LIE_ACCUSE ? before : lie; /* who accuses has accomplices */
+    }
 }
 
 static void start_nodes(struct sim *s)

@@ -136,6 +136,23 @@ static void batch_shape(struct batch *b, int64_t rows, int64_t time)
         b->position[i] = (int32_t)(i % (size_t)time);
 }
 
+void batch_copy(struct batch *to, const struct batch *from)
+{
+    static const char *const names[] = { "ids", "position", "segment", "real", "mask", "scored", "bytes" };
+    const size_t bytes = (size_t)(from->rows * from->time) * 4;
+
+    batch_shape(to, from->rows, from->time);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        memcpy((void *)(uintptr_t)batch_field(to, names[i]), batch_field(from, names[i]), bytes);
+    for (size_t i = 0; i < from->extra_count; i++) {
+        const struct batch_extra *e = &from->extra[i];
+
+        memcpy(batch_extra(to, e->name, e->count), e->data, (size_t)e->count * sizeof *e->data);
+    }
+    to->tokens = from->tokens;
+    to->trained = from->trained;
+}
+
 /* Token `t` of segment `segment`, which begins at `start` of its row. */
 static void batch_put_in(struct batch *b, const struct batch_rules *rules, int64_t row, int64_t start, int32_t segment, int64_t t,
                          uint32_t id, float weight)

@@ -57,6 +57,9 @@ struct batch {
 
 void batch_free(struct batch *b);
 
+/* Another of the same rows and fields. */
+void batch_copy(struct batch *to, const struct batch *from);
+
 /* Room for a further field of `count` values, zeros; an old one of that name is overwritten. Borrowed. */
 float *batch_extra(struct batch *b, const char *name, uint64_t count);
 

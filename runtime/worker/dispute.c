@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "native/base/json.h"
+#include "runtime/doc/documents.h"
 #include "runtime/worker/dispute_internal.h"
+#include "runtime/worker/failure.h"
 
 enum { OPENING_HEAD = 20, VERSION = 1 };
 
@@ -24,7 +26,7 @@ bool dispute_load(struct dispute_step *d, struct error *err)
 
     if (d->loaded)
         return true;
-    if (!running_load(r, d->carry, err))
+    if (!running_load(r, err) || !running_carry(r, d->carry, err))
         return false;
     d->loaded = true;
     d->own = states_tensors(&r->training.states, &r->s->layout, r->values, &d->tensor_count);
@@ -53,27 +55,69 @@ static bool find_shape(struct dispute_step *d, struct error *err)
     return true;
 }
 
-/* The batches up to the step's, and with `train` the steps before it. */
-static bool go_on(struct dispute_step *d, bool train, const struct job_reporter *to, struct error *err)
+/* The steps before it, and its batch. */
+static bool train_up_to(struct dispute_step *d, const struct job_reporter *to, struct error *err)
 {
     struct running *r = &d->running;
 
     for (int64_t i = 0; i < d->index; i++) {
-        if (!train && i + 1 < d->index) {
-            sampler_next(&r->sampler, NULL);
-            continue;
-        }
         if (!running_batch(r, i, err))
             return false;
-        if (train && i + 1 < d->index && !training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))
+        if (i + 1 < d->index && !training_step(&r->training, &r->batch, r->rates[i], running_progress(r, i), err))
             return false;
-        if (to && train && i % 16 == 0) {
+        if (to && i % 16 == 0) {
             json_t *report = json_pack("{s:I, s:I}", "step", (json_int_t)i, "steps", (json_int_t)d->index);
 
             to->report(to->context, report);
             json_decref(report);
         }
     }
+    d->batch = batch_root(&r->batch);
+    return true;
+}
+
+/* What a batch follows from, in one run. */
+static struct hash batch_key(const struct dispute_step *d, const json_t *shards)
+{
+    const struct running *r = &d->running;
+    struct hasher h;
+    json_t *shard;
+    size_t i;
+
+    hash_start(&h, "rondo/disputed");
+    hash_fixed(&h, r->training.random.seed, sizeof r->training.random.seed);
+    hash_u64(&h, (uint64_t)d->index);
+    hash_u64(&h, (uint64_t)document_integer(r->context, "batches"));
+    json_array_foreach(shards, i, shard)
+    {
+        hash_text(&h, json_string_value(shard) ? json_string_value(shard) : "");
+    }
+    return hash_end(&h);
+}
+
+/* The batch alone; the moves of one dispute share it. */
+static bool take_batch(struct dispute_step *d, const json_t *shards, struct error *err)
+{
+    struct running *r = &d->running;
+    struct session_disputed *kept = &r->s->disputed;
+    const struct hash key = batch_key(d, shards);
+
+    if (!kept->held || !hash_equal(kept->key, key)) {
+        if (!running_data(r, shards, err))
+            return false;
+        for (int64_t i = 0; i + 1 < d->index; i++)
+            sampler_next(&r->sampler, NULL);
+        if (!running_batch(r, d->index - 1, err))
+            return false;
+        batch_free(&kept->batch);
+        batch_copy(&kept->batch, &r->batch);
+        kept->key = key;
+        kept->root = batch_root(&r->batch);
+        kept->held = true;
+    } else {
+        batch_copy(&r->batch, &kept->batch);
+    }
+    d->batch = kept->root;
     return true;
 }
 
@@ -83,12 +127,13 @@ bool dispute_step_new(struct dispute_step *d, struct session *s, const struct di
     struct running *r = &d->running;
 
     *d = (struct dispute_step){ .index = c->index, .carry = c->carry };
-    if (!running_begin(r, s, c->context, c->shards, err))
+    if (!running_begin(r, s, c->context, err))
         return false;
     if (!dispute_by_tiles(s, c->index, r->steps))
         return error_set(err, ERROR_UNSUPPORTED, "it is judged by a replay", "a dispute by tiles about leaf %lld",
                          (long long)c->index);
-    if ((train && !dispute_load(d, err)) || !go_on(d, train, to, err))
+    if (!(train ? running_data(r, c->shards, err) && dispute_load(d, err) && train_up_to(d, to, err)
+                : take_batch(d, c->shards, err)))
         return false;
     r->training.random.step = (uint64_t)(c->index - 1);
     return find_shape(d, err);
@@ -103,7 +148,7 @@ void dispute_step_free(struct dispute_step *d)
 
 bool dispute_batch_right(const struct dispute_step *d, const struct dispute_case *c)
 {
-    return hash_equal(batch_root(&d->running.batch), c->log->leaves[c->index - 1].batch);
+    return hash_equal(d->batch, c->log->leaves[c->index - 1].batch);
 }
 
 void dispute_name(const struct dispute_step *d, uint32_t entry, uint64_t tile, struct dispute_verdict *out)
@@ -161,6 +206,11 @@ struct hash *dispute_tiles(struct dispute_step *d, struct error *err)
     const int64_t step = d->index - 1;
     bool ok = training_step_seen(&r->training, &r->batch, r->rates[step], running_progress(r, step), hash_seen, &h, err);
 
+    if (!ok && failure_is_everywhere(err)) {
+        error_clear(err);
+        free(h.seen);
+        return h.tiles;
+    }
     for (uint32_t i = 0; ok && i < d->g->output_count; i++) {
         const uint32_t node = d->g->outputs[i].node, entry = d->entry_of[node];
         const char *name = graph_text(d->g, d->g->outputs[i].name);

@@ -15,6 +15,7 @@ struct dispute_step {
     bool loaded;
     int64_t index;                     /* of the leaf; the step is index - 1 */
     const json_t *carry;               /* of the case; borrowed */
+    struct hash batch;                 /* what a leaf must say of it */
     const struct dispute_shape *shape; /* borrowed, as what follows of it */
     const struct graph *g;
     const struct place *places;
@@ -39,7 +40,8 @@ static inline uint64_t dispute_bytes(const struct dispute_step *d, uint32_t node
     return d->g->nodes[node].values * type_bytes(d->g->nodes[node].type);
 }
 
-/* Hashes of all tiles of the step as it is run here; values and states are after it. Owned. */
+/* Hashes of all tiles of the step as it is run here; values and states are after it. Where the step cannot be done (failure.h), those of what was
+ * computed up to then, zeros for the rest: no tile has that hash. Owned. */
 struct hash *dispute_tiles(struct dispute_step *d, struct error *err);
 
 /* The tile hashes of an opening in its bytes, or NULL when it has not the shape of this step. Borrowed. */

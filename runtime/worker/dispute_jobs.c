@@ -5,6 +5,7 @@
 #include "runtime/store/object.h"
 #include "runtime/worker/carry.h"
 #include "runtime/worker/dispute_internal.h"
+#include "runtime/worker/failure.h"
 #include "runtime/worker/inner.h"
 
 static bool read_object(struct session *s, const json_t *job, const char *name, const char *media, struct buffer *out,
@@ -27,11 +28,13 @@ static const char *judge_by_replay(struct session *s, const json_t *job, int64_t
     return code;
 }
 
-/* A batch is nobody's word: what seed and shards give is known without an opening. */
+/* A batch is nobody's word: what seed and shards give is known without an opening. Nor are the rates. Where they give none, nothing can have
+ * been computed from them. */
 static const char *judge_challenge(struct session *s, const struct dispute_case *c, struct error *err)
 {
     struct dispute_step d;
-    const char *code = !dispute_step_new(&d, s, c, false, NULL, err) ? NULL : dispute_batch_right(&d, c) ? "ok" : "upheld";
+    const bool made = dispute_step_new(&d, s, c, false, NULL, err) && running_rates(&d.running, err);
+    const char *code = made ? (dispute_batch_right(&d, c) ? "ok" : "upheld") : failure_is_everywhere(err) ? "upheld" : NULL;
 
     dispute_step_free(&d);
     return code;

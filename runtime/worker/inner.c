@@ -61,6 +61,7 @@ static bool run_steps(struct running *r, const struct job_reporter *to, struct i
     for (int64_t i = 0; i < r->steps; i++) {
         struct step_leaf *leaf = &out->log.leaves[i];
 
+        out->failed = i + 1;
         if (!running_batch(r, i, err))
             return false;
         leaf->batch = batch_root(&r->batch);
@@ -133,11 +134,14 @@ static void make_update(struct running *r, float decay)
     }
 }
 
-static bool encode(struct running *r, const json_t *carry, struct inner *out, struct error *err)
+static bool encode(struct running *r, struct inner *out, struct error *err)
 {
     const char *did = document_text(r->context, "did");
     struct payload_header header;
     struct plan_codec codec;
+
+    out->failed = r->steps + 1;
+
     bool ok = folding_header(r->s, r->plan, r->round, did, &header, err) && plan_codec_read(r->plan, &codec, err);
 
     if (ok)
@@ -151,8 +155,6 @@ static bool encode(struct running *r, const json_t *carry, struct inner *out, st
     ok = ok && (!r->rest || feed_back(r, &header, out, err));
     if (!ok)
         return error_at(err, "payload");
-    out->log.start = document_hash(r->context, "state");
-    out->log.carry_in = carry ? document_hash(carry, "root") : root_empty();
     out->log.body = merkle_of(out->payload.bytes + out->body, out->payload.size - out->body);
     return keep(r, out, err);
 }
@@ -163,8 +165,15 @@ bool inner_run(struct session *s, const json_t *context, const json_t *shards, c
     struct running r;
     bool ok;
 
-    *out = (struct inner){ 0 };
-    ok = running_new(&r, s, context, shards, carry, err) && run_steps(&r, to, out, err) && encode(&r, carry, out, err);
+    *out = (struct inner){ .failed = 1 };
+    out->log.start = document_hash(context, "state");
+    out->log.carry_in = carry ? document_hash(carry, "root") : root_empty();
+    ok = running_begin(&r, s, context, err) && running_data(&r, shards, err) && running_load(&r, err);
+    if (ok && !running_carry(&r, carry, err)) {
+        out->failed = 0;
+        ok = false;
+    }
+    ok = ok && run_steps(&r, to, out, err) && encode(&r, out, err);
     running_free(&r);
     return ok;
 }

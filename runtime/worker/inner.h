@@ -4,7 +4,8 @@
  *                                                              │ a leaf each            │ start minus end, quantised
  *                                                          step log                  payload
  *
- * The same for the trainer, for who replays it, and for an auditor: the result is a function of the context and what it names.
+ * The same for the trainer, for who replays it, and for an auditor: the result is a function of the context and what it names. So is a failure
+ * that the work itself brings (failure.h): whoever submitted a leaf that nobody can compute is convicted like one who submitted another.
  */
 #ifndef RONDO_WORKER_INNER_H
 #define RONDO_WORKER_INNER_H
@@ -19,6 +20,7 @@ struct inner {
     size_t body;                  /* where the payload's body starts */
     json_t *probes;
     uint64_t tokens;
+    int64_t failed; /* when it ended with an error: the leaf that is not to be had; those before it are in `log` */
     struct hash payload_id, log_id, carry_id; /* once stored */
 };
 

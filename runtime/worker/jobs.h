@@ -3,7 +3,8 @@
  *     genesis                                      { outer, state }
  *     plan     { request }                         { plan }
  *     train    { context, shards: [CID] }          the fields of a contribution; payload and step log are stored
- *     replay   { context, shards, document }       { index, step?, ... }: first differing leaf of the step log, -1 when all are equal
+ *     replay   { context, shards, document }       { index, steps, where, probes, failure? }: first differing leaf of the step log, -1 when all are
+ *                                                  equal; with failure { code, leaf, place, message } a leaf that nobody can compute (failure.h)
  *     rollouts { context, shards, document, batches } { batches: [ ... ] }: runtime/worker/drawn.h
  *     check    { context, document }               { code }
  *     judge    { move, context, shards, document, index, trace, evidence }

@@ -31,8 +31,9 @@ static int64_t batches_of(const json_t *context)
     return stated > 1 ? stated : 1;
 }
 
-static bool load_data(struct running *r, const json_t *shards, struct hash seed, struct error *err)
+bool running_data(struct running *r, const json_t *shards, struct error *err)
 {
+    const struct hash seed = document_hash(r->context, "seed");
     size_t count = json_array_size(shards);
     const struct examples **lists = calloc(count + 1, sizeof *lists);
     struct batch_rules rules = r->s->rules;
@@ -88,7 +89,7 @@ bool running_rates(struct running *r, struct error *err)
     return r->rates != NULL;
 }
 
-static bool load_carry(struct running *r, const json_t *carry, struct error *err)
+bool running_carry(struct running *r, const json_t *carry, struct error *err)
 {
     const char *inner = document_text(r->plan, "inner");
     const bool keeps = inner && strcmp(inner, "keep") == 0;
@@ -119,7 +120,7 @@ static void seed_draws(struct running *r)
     r->training.random.round = (uint64_t)r->round;
 }
 
-bool running_begin(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err)
+bool running_begin(struct running *r, struct session *s, const json_t *context, struct error *err)
 {
     *r = (struct running){ .s = s, .context = context, .plan = json_object_get(context, "plan") };
     r->round = document_integer(context, "round");
@@ -128,15 +129,14 @@ bool running_begin(struct running *r, struct session *s, const json_t *context, 
         return error_set(err, ERROR_RANGE, NULL, "a plan of %lld steps", (long long)r->steps);
     r->training.clip = plan_number(r->plan, "clip", 0);
     seed_draws(r);
-    return load_data(r, shards, document_hash(context, "seed"), err);
+    return true;
 }
 
-bool running_load(struct running *r, const json_t *carry, struct error *err)
+bool running_load(struct running *r, struct error *err)
 {
     const uint64_t step = r->training.random.step;
 
-    if (!load_state(r, err) || !running_rates(r, err) || !training_new(&r->training, r->s, r->values, r->training.clip, err) ||
-        !load_carry(r, carry, err))
+    if (!load_state(r, err) || !running_rates(r, err) || !training_new(&r->training, r->s, r->values, r->training.clip, err))
         return false;
     seed_draws(r);
     r->training.random.step = step;
@@ -146,7 +146,8 @@ bool running_load(struct running *r, const json_t *carry, struct error *err)
 bool running_new(struct running *r, struct session *s, const json_t *context, const json_t *shards, const json_t *carry,
                  struct error *err)
 {
-    return running_begin(r, s, context, shards, err) && running_load(r, carry, err);
+    return running_begin(r, s, context, err) && running_data(r, shards, err) && running_load(r, err) &&
+           running_carry(r, carry, err);
 }
 
 /* A batch of rollouts serves several steps. */

@@ -32,9 +32,11 @@ bool running_new(struct running *r, struct session *s, const json_t *context, co
                  struct error *err);
 void running_free(struct running *r);
 
-/* running_new in two parts: the data in its order; then state, rates and carry. */
-bool running_begin(struct running *r, struct session *s, const json_t *context, const json_t *shards, struct error *err);
-bool running_load(struct running *r, const json_t *carry, struct error *err);
+/* running_new in four parts: round, plan and draws; the data in its order; state and rates; what the carry brings. */
+bool running_begin(struct running *r, struct session *s, const json_t *context, struct error *err);
+bool running_data(struct running *r, const json_t *shards, struct error *err);
+bool running_load(struct running *r, struct error *err);
+bool running_carry(struct running *r, const json_t *carry, struct error *err);
 bool running_rates(struct running *r, struct error *err); /* the rates alone */
 
 /* The batch of step `step` (from 0) into r->batch; each step's in turn. */

@@ -304,6 +304,9 @@ void session_free(struct session *s)
         session_step_free(s->steps[i]);
     free(s->steps);
     free(s->rates.rates);
+    batch_free(&s->disputed.batch);
+    for (size_t i = 0; i < SESSION_REPLAYS; i++)
+        json_decref(s->replays[i].result);
     cache_free(s->cache);
     for (size_t i = 0; i < s->shard_count; i++)
         shard_free(s->shards[i]);

@@ -99,6 +99,21 @@ struct session_reference {
     float *values;
 };
 
+/* A contribution that was replayed: its spot check and every challenge of it that a replay decides share one. */
+enum { SESSION_REPLAYS = 64 };
+
+struct session_replay {
+    struct hash key;
+    json_t *result; /* owned, NULL: none */
+};
+
+/* The batch of a disputed step: challenge, opening and pick are about one. */
+struct session_disputed {
+    bool held;
+    struct hash key, root; /* root: what a leaf says of it */
+    struct batch batch;
+};
+
 struct session {
     json_t *job;  /* owned: the open job; spec, scripts, options point into it */
     json_t *spec; /* borrowed */
@@ -139,8 +154,11 @@ struct session {
         int64_t round, steps;
         double *rates; /* owned */
     } rates;           /* the schedule's, of the round that was asked for last */
-    uint64_t serial;   /* of the last step made */
-    uint64_t arenas;   /* SESSION_ARENAS */
+    struct session_replay replays[SESSION_REPLAYS];
+    size_t replay_next;
+    struct session_disputed disputed;
+    uint64_t serial; /* of the last step made */
+    uint64_t arenas; /* SESSION_ARENAS */
     uint64_t
         memory; /* bytes for one step: weights, state and arena; RONDO_MEMORY, else three quarters of what this process may have */
 };

@@ -221,7 +221,8 @@ static void passing_over_batches_leads_to_the_same_one(void **state)
     float *bytes = token_bytes();
     const struct batch_rules kinds[] = { { .token_bytes = bytes, .batch_tokens = 96, .context = 16 },
                                          { .token_bytes = bytes, .batch_tokens = 35, .context = 17, .stream = true },
-                                         { .token_bytes = bytes, .batch_tokens = 64, .context = 32, .packed = true } };
+                                         { .token_bytes = bytes, .batch_tokens = 64, .context = 32, .packed = true },
+                                         { .token_bytes = bytes, .batch_tokens = 128, .context = 16, .pairs = true } };
 
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -249,6 +250,21 @@ static void passing_over_batches_leads_to_the_same_one(void **state)
     list_free(list);
 }
 
+static void images_are_passed_over_without_being_drawn(void **state)
+{
+    struct examples *list = make_examples(); /* without values, which nobody reads */
+    const struct batch_rules rules = { .batch_tokens = 48, .context = 16, .kind = BATCH_IMAGES };
+    struct sampler s;
+
+    (void)state;
+    start(&s, &rules, list, 6);
+    for (int i = 0; i < 50; i++)
+        sampler_next(&s, NULL);
+    assert_int_equal(s.lap, 1 + (50 * 3 - 1) / (int)s.count);
+    sampler_free(&s);
+    list_free(list);
+}
+
 static void shards_without_a_token_are_refused(void **state)
 {
     struct example nothing[2] = { { .count = 0 }, { .count = 0 } };
@@ -273,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_row_longer_than_the_batch_stands_alone),
         cmocka_unit_test(a_stream_is_cut_exactly_and_goes_on_where_the_row_before_ended),
         cmocka_unit_test(passing_over_batches_leads_to_the_same_one),
+        cmocka_unit_test(images_are_passed_over_without_being_drawn),
         cmocka_unit_test(shards_without_a_token_are_refused),
     };
 

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -106,6 +107,35 @@ static void state_root_is_the_tree_over_entries_in_name_order(void **state)
     assert_false(hash_equal(root, root_empty()));
 }
 
+static void state_roots_of_any_number_of_tensors_are_those_of_their_entries(void **state)
+{
+    enum { MOST = 70 };
+    static char names[MOST][32];
+    struct named_tensor tensors[MOST];
+    struct error err;
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) {
+        snprintf(names[i], sizeof names[i], "%02zu%.*s", i, (int)(i * 7 % 11), "abcdefghijkl");
+        tensors[i] =
+            (struct named_tensor){ .name = names[i], .code = CODE_F32, .rank = i % 4, .dims = { 1 + i % 6, 1, 1 }, .bytes = six };
+    }
+    for (size_t count = 0; count <= MOST; count++) {
+        struct merkle tree;
+        struct hash root;
+
+        merkle_start(&tree);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t values, size;
+
+            assert_true(named_tensor_size(&tensors[i], &values, &size));
+            merkle_add_hash(&tree, root_entry(&tensors[i], merkle_of(six, (size_t)size)));
+        }
+        assert_true(root_of_state(tensors, count, &root, &err));
+        assert_true(hash_equal(root, merkle_root(&tree)));
+    }
+}
+
 static void state_out_of_order_or_too_large_is_refused(void **state)
 {
     struct named_tensor tensors[2] = { { .name = "b", .code = CODE_I32, .bytes = &seven },
@@ -135,6 +165,7 @@ int main(void)
         cmocka_unit_test(hash_text_is_read_back_and_nothing_else),
         cmocka_unit_test(keccak_uses_the_original_padding),
         cmocka_unit_test(state_root_is_the_tree_over_entries_in_name_order),
+        cmocka_unit_test(state_roots_of_any_number_of_tensors_are_those_of_their_entries),
         cmocka_unit_test(state_out_of_order_or_too_large_is_refused),
     };
 
