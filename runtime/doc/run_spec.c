@@ -297,7 +297,7 @@ static bool check_times(const json_t *spec, struct error *err)
 {
     int64_t least = number(spec, "quorum.grace.min_ms"), most = number(spec, "quorum.grace.max_ms");
     int64_t lead = number(spec, "seed_lead") * number(spec, "payment.block_ms"), view = number(spec, "committee.view_ms");
-    int64_t settles = number(spec, "trust.challenge_rounds") + 2 * number(spec, "trust.answer_rounds");
+    int64_t settles = number(spec, "trust.challenge_rounds") + 2 * (number(spec, "trust.answer_rounds") + 1);
     int64_t expiry = number(spec, "payment.expiry_rounds");
 
     if (least > most || most > number(spec, "quorum.round_ms")) {
@@ -311,10 +311,10 @@ static bool check_times(const json_t *spec, struct error *err)
                   (long long)view);
         return range("seed_lead", err);
     }
-    if (expiry < settles + 4) {
+    if (expiry < settles + 2) {
         error_set(err, ERROR_RANGE, NULL,
                   "%lld, at least %lld are needed: a round may take %lld records to settle, and 4 more to release",
-                  (long long)expiry, (long long)settles + 4, (long long)settles);
+                  (long long)expiry, (long long)settles + 2, (long long)settles);
         return range("payment.expiry_rounds", err);
     }
     return true;
@@ -538,7 +538,7 @@ void run_spec_free(struct run_spec *spec)
 
 uint32_t run_spec_settles_after(const struct run_spec *spec)
 {
-    return spec->trust.challenge_rounds + 2 * spec->trust.answer_rounds;
+    return spec->trust.challenge_rounds + 2 * (spec->trust.answer_rounds + 1);
 }
 
 uint32_t committee_faults(uint32_t n, uint32_t q)

@@ -114,7 +114,7 @@ static void completed_draft_is_signed_and_read_as_typed_fields(void **state)
     assert_string_equal(amount_text(out.payment.budget, text), "1600000");
     assert_int_equal(out.payment.trainers, 800000000);
     assert_int_equal(out.quorum.grace_factor, 3000000000);
-    assert_int_equal(run_spec_settles_after(&out), 4);
+    assert_int_equal(run_spec_settles_after(&out), 6);
     assert_int_equal(out.limits.trainers, 60);
     assert_false(out.trust.rollback);
     run_spec_free(&out);
