@@ -261,6 +261,12 @@ static bool check_span(const json_t *span, int64_t shards, const char *why, stru
                                                          (long long)first, (long long)last, (long long)shards);
 }
 
+static bool check_after(const json_t *before, const json_t *span, struct error *err)
+{
+    return !before || json_integer_value(json_array_get(before, 1)) < json_integer_value(json_array_get(span, 0)) ||
+           error_set(err, ERROR_RANGE, NULL, "spans ascend and do not meet: it begins before the one in front of it ends");
+}
+
 /* Names are those of different places; spans lie among the shards. */
 static bool check_regions(const json_t *spec, struct error *err)
 {
@@ -280,7 +286,8 @@ static bool check_regions(const json_t *spec, struct error *err)
             const json_t *spans = json_object_get(region, rules[k]);
 
             for (size_t j = 0; j < json_array_size(spans); j++)
-                if (!check_span(json_array_get(spans, j), shards, "{ first, last }, both among them", err))
+                if (!check_span(json_array_get(spans, j), shards, "{ first, last }, both among them", err) ||
+                    !check_after(j ? json_array_get(spans, j - 1) : NULL, json_array_get(spans, j), err))
                     return error_at(err, "dataset.regions[%zu].%s[%zu]", i, rules[k], j);
         }
     }

@@ -1,6 +1,5 @@
 #include "runtime/round/regions.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "runtime/round/value.h"
@@ -15,28 +14,30 @@ uint32_t regions_bit(const json_t *regions, const char *name)
     return 0;
 }
 
-static bool inside(const json_t *spans, uint32_t shard)
+static void mark(struct deal_shard *by, size_t count, const json_t *spans, uint32_t only, uint32_t prefer)
 {
     for (size_t i = 0; i < json_array_size(spans); i++) {
         const json_t *span = json_array_get(spans, i);
-        if (shard >= json_integer_value(json_array_get(span, 0)) && shard <= json_integer_value(json_array_get(span, 1)))
-            return true;
-    }
-    return false;
-}
-
-struct deal_shard *regions_of_shards(const json_t *regions, const uint32_t *shards, size_t count)
-{
-    struct deal_shard *bound = calloc(count + 1, sizeof *bound);
-    if (!bound)
-        abort();
-    for (size_t i = 0; i < json_array_size(regions) && i < REGIONS; i++) {
-        const json_t *region = json_array_get(regions, i), *only = json_object_get(region, "only"),
-                     *prefer = json_object_get(region, "prefer");
-        for (size_t k = 0; (only || prefer) && k < count; k++) {
-            bound[k].only |= (uint32_t)inside(only, shards[k]) << i;
-            bound[k].prefer |= (uint32_t)inside(prefer, shards[k]) << i;
+        int64_t first = json_integer_value(json_array_get(span, 0)), last = json_integer_value(json_array_get(span, 1));
+        for (int64_t at = first < 0 ? 0 : first; at <= last && at < (int64_t)count; at++) {
+            by[at].only |= only;
+            by[at].prefer |= prefer;
         }
     }
+}
+
+struct deal_shard *regions_of_shards(const json_t *regions, const uint32_t *order, size_t count)
+{
+    struct deal_shard *by = calloc(count + 1, sizeof *by), *bound = calloc(count + 1, sizeof *bound);
+    if (!by || !bound)
+        abort();
+    for (size_t i = 0; i < json_array_size(regions) && i < REGIONS; i++) {
+        const json_t *region = json_array_get(regions, i);
+        mark(by, count, json_object_get(region, "only"), UINT32_C(1) << i, 0);
+        mark(by, count, json_object_get(region, "prefer"), 0, UINT32_C(1) << i);
+    }
+    for (size_t k = 0; k < count; k++)
+        bound[k] = by[order[k]];
+    free(by);
     return bound;
 }

@@ -205,6 +205,8 @@ static const struct {
       ERROR_RANGE },
     { "dataset.regions", "[{\"name\":\"eu\",\"prefer\":[[3,2]]}]", "dataset.regions[0].prefer[0]", "from 3 to 2", "",
       ERROR_RANGE },
+    { "dataset.regions", "[{\"name\":\"eu\",\"only\":[[0,3],[3,4]]}]", "dataset.regions[0].only[1]", "spans ascend", "",
+      ERROR_RANGE },
     { "dataset.regions", "[{\"name\":\"eu\"},{\"name\":\"eu\"}]", "dataset.regions[1].name", "the same name", "",
       ERROR_DUPLICATE },
     { "dataset.corpora", "[{\"name\":\"a\",\"licence\":\"b\",\"share\":\"1\",\"shards\":[4,16]}]", "dataset.corpora[0].shards",
