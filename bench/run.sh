@@ -7,7 +7,7 @@
 #   scipy-openblas32                a current OpenBLAS as a shared library
 #   tokenizers tiktoken             tokenizers in Rust
 #   gguf llama-cpp-python           llama.cpp; the second by hand, as it takes a quarter of an hour
-# and from Debian, where root can install: libmpfr-dev, for the exact values of the elementary functions.
+# and from Debian, where root can install: libmpfr-dev, for the exact values of the elementary functions; nginx-light and curl.
 # What cannot be had is told here, and once more by its rows, which say `absent`; it never changes the exit status.
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,6 +39,14 @@ if ! [ -f /usr/include/mpfr.h ]; then
             without mpfr "apt-get cannot install libmpfr-dev"
     else
         without mpfr "only root can install it; run: apt-get install libmpfr-dev"
+    fi
+fi
+if ! command -v nginx >/dev/null || ! command -v curl >/dev/null; then
+    if [ "$(id -u)" = 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends nginx-light curl >&2 ||
+            without "curl from nginx" "apt-get cannot install nginx-light and curl"
+    else
+        without "curl from nginx" "only root can install them; run: apt-get install nginx-light curl"
     fi
 fi
 sh tools/setup.sh >&2

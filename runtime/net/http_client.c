@@ -240,6 +240,11 @@ static struct http_transfer *transfer_new(const struct http_call *call, bool pla
         error_set(err, ERROR_MEMORY, NULL, "no memory for an HTTP request");
         return NULL;
     }
+    if (call->space) {
+        t->answer.body = *call->space;
+        t->answer.body.size = 0;
+        *call->space = (struct buffer){ 0 };
+    }
     t->limit = call->limit ? call->limit : HTTP_ANSWER_LIMIT;
     if (!set_pin(t, call->url, err)) {
         transfer_free(t);

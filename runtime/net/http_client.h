@@ -25,14 +25,15 @@ struct http_transfer;
 struct http_call {
     const char *method; /* GET, HEAD, PUT, POST */
     const char *url;
-    const char *type;    /* content type of the body; NULL: none */
-    const void *body;    /* copied */
-    size_t size;         /* of the body, bytes */
-    size_t limit;        /* of the answer's body, bytes; 0: HTTP_ANSWER_LIMIT */
-    bool bulk;           /* the answer is large: it is taken from the socket in large pieces */
-    unsigned connect_ms; /* 0: 5,000 */
-    unsigned slow_bytes; /* a second: fewer for three seconds end the call (timeout). 0: no such limit */
-    unsigned total_ms;   /* 0: 30,000 */
+    const char *type;     /* content type of the body; NULL: none */
+    const void *body;     /* copied */
+    size_t size;          /* of the body, bytes */
+    size_t limit;         /* of the answer's body, bytes; 0: HTTP_ANSWER_LIMIT */
+    bool bulk;            /* the answer is large: it is taken from the socket in large pieces */
+    struct buffer *space; /* memory for the answer, which is taken; NULL: none */
+    unsigned connect_ms;  /* 0: 5,000 */
+    unsigned slow_bytes;  /* a second: fewer for three seconds end the call (timeout). 0: no such limit */
+    unsigned total_ms;    /* 0: 30,000 */
     const struct secret_key
         *identity; /* whose request it is (request_key.h); NULL: the client's, or nobody's. Borrowed for the call */
 };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,17 +200,19 @@ static bool daemon_start(struct http_server *server, int fd, bool v6, const stru
     };
     static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
+    signal(SIGPIPE, SIG_IGN); /* the library sends files by the kernel only where that is so */
     if (tls) {
         more[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key };
         more[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, tls->chain };
         more[2] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
     }
 
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
-        server->limits.connections + SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
-        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-        http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+    server->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+                                      MHD_OPTION_CONNECTION_LIMIT, server->limits.connections + SLACK,
+                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
+                                      MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+                                      MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT,
+                                      1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     if (server->daemon)
         return true;
     close(fd);

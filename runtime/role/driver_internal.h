@@ -84,9 +84,8 @@ struct driver {
     uv_timer_t timer, tick; /* the machine's; the driver's own, four times a block */
     bool timers;
 
-    struct worker *main, *replay; /* replay: members only */
-    int opening;
-    struct fetch *fetch; /* while preparing */
+    struct worker *main, *replay; /* replay: of members, from the first job for it on */
+    struct fetch *fetch;          /* while preparing */
     struct driver_job *jobs;
     struct delivery *deliveries;          /* messages on their way */
     struct driver_said said[DRIVER_SAID]; /* a ring of what was taken by others a moment ago */
@@ -128,6 +127,8 @@ bool driver_take_up(struct driver *d, struct error *err);
 /* driver_start.c */
 bool driver_enrol(struct driver *d, struct error *err); /* makes and keeps the own enrolment */
 void driver_prepare(struct driver *d);
+/* The worker for what takes long: a member's second one, started when it is first needed, else the only one. Borrowed. */
+struct worker *driver_replay_worker(struct driver *d);
 
 /* driver_jobs.c */
 void driver_job_start(struct driver *d, enum action_kind kind, const json_t *body);

@@ -330,7 +330,7 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
     return job;
 }
 
-/* What takes long and holds up no vote: done niced, by the members that have a second worker for it. */
+/* What takes long and holds up no vote: done niced, by members. */
 static bool is_patient(enum action_kind kind)
 {
     return kind == ACTION_REPLAY || kind == ACTION_JUDGE || kind == ACTION_MOVE;
@@ -338,7 +338,7 @@ static bool is_patient(enum action_kind kind)
 
 static void job_go(struct driver_job *j, json_t *job)
 {
-    j->worker = is_patient(j->kind) && j->driver->replay ? j->driver->replay : j->driver->main;
+    j->worker = is_patient(j->kind) ? driver_replay_worker(j->driver) : j->driver->main;
     j->id = worker_submit(j->worker, json_incref(job), NULL, 0, job_progress, job_done, j);
 }
 

@@ -159,20 +159,35 @@ static void opened(void *context, const struct worker_answer *answer)
         driver_fail(d, answer->error);
         return;
     }
-    if (--d->opening == 0)
-        worker_submit(d->main, json_pack("{s:s}", "job", "genesis"), NULL, 0, NULL, genesis_made, d);
+    worker_submit(d->main, json_pack("{s:s}", "job", "genesis"), NULL, 0, NULL, genesis_made, d);
 }
 
-static struct worker *start_worker(struct driver *d, int nice, struct error *err)
+static struct worker *start_worker(struct driver *d, int nice, worker_done *done, struct error *err)
 {
     struct worker_options options = { .blocks = d->node->blocks.folder, .threads = d->node->options.threads, .nice = nice };
     struct worker *w = worker_new(&d->node->loop, &options, err);
 
-    if (w) {
-        d->opening++;
-        worker_open(w, json_incref(d->course->open), opened, d);
-    }
+    if (w)
+        worker_open(w, json_incref(d->course->open), done, d);
     return w;
+}
+
+static void replay_opened(void *context, const struct worker_answer *answer)
+{
+    if (answer->error)
+        driver_fail(context, answer->error);
+}
+
+struct worker *driver_replay_worker(struct driver *d)
+{
+    struct error err = { 0 };
+
+    if (d->is_member && !d->replay) {
+        d->replay = start_worker(d, 10, replay_opened, &err);
+        if (!d->replay)
+            driver_fail(d, &err);
+    }
+    return d->replay ? d->replay : d->main;
 }
 
 static void everything_here(struct driver *d)
@@ -183,10 +198,8 @@ static void everything_here(struct driver *d)
         driver_fail(d, &err);
         return;
     }
-    d->main = start_worker(d, 0, &err);
-    if (d->main && d->is_member)
-        d->replay = start_worker(d, 10, &err);
-    if (!d->main || (d->is_member && !d->replay))
+    d->main = start_worker(d, 0, opened, &err);
+    if (!d->main)
         driver_fail(d, &err);
 }
 

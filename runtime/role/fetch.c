@@ -47,8 +47,10 @@ struct fetch {
     struct node *node;
     struct item *piled[HELD]; /* arrived, and not handed on yet */
     size_t pile;
-    struct storing *storing; /* NULL: none is stored now */
-    struct item **items;     /* each on its own: transfers point at them */
+    struct storing *storing;   /* NULL: none is stored now */
+    struct buffer spare[HELD]; /* memory of blocks that are stored, for those to come */
+    size_t spares;
+    struct item **items; /* each on its own: transfers point at them */
     size_t count, capacity, busy, left;
     size_t first;                   /* none before it is still wanted */
     uint64_t deadline, quiet_until; /* nobody is asked before */
@@ -76,6 +78,8 @@ static void fetch_free(struct fetch *f)
     if (f->storing)
         f->storing->fetch = NULL;
     free(f->items);
+    while (f->spares)
+        buffer_free(&f->spare[--f->spares]);
     for (struct fetch **at = &f->node->fetches; *at; at = &(*at)->next)
         if (*at == f) {
             *at = f->next;
@@ -133,6 +137,14 @@ static void storing_free(struct storing *s)
     free(s);
 }
 
+static void keep_memory(struct fetch *f, struct storing *s)
+{
+    for (size_t i = 0; i < s->count && f->spares < HELD; i++) {
+        f->spare[f->spares++] = s->bytes[i];
+        s->bytes[i] = (struct buffer){ 0 };
+    }
+}
+
 static void store(uv_work_t *work)
 {
     struct storing *s = work->data;
@@ -180,6 +192,7 @@ static void stored(uv_work_t *work, int status)
     (void)status;
     if (f) {
         f->storing = NULL;
+        keep_memory(f, s);
         if (take_stored(f, s))
             go_on(f);
     }
@@ -272,15 +285,18 @@ static bool ask(struct fetch *f, struct item *item)
 
     char *url = http_url_join(peer->endpoint, path);
     unsigned patience = PATIENCE_MS << item->pauses;
+    struct buffer space = f->spares ? f->spare[--f->spares] : (struct buffer){ 0 };
     struct http_call call = { .method = "GET",
                               .url = url,
                               .limit = BLOCK_SIZE,
                               .bulk = true,
+                              .space = &space,
                               .connect_ms = 3000,
                               .slow_bytes = item->pauses ? 0 : SLOW_BYTES,
                               .total_ms = patience < PATIENCE_MOST_MS ? patience : PATIENCE_MOST_MS };
 
     item->transfer = http_client_send(f->node->client, &call, answered, item, &err);
+    buffer_free(&space); /* empty, unless nothing was sent */
     free(url);
     if (!item->transfer) {
         peer_list_note(f->node->peers, item->did, PEER_SILENT, uv_now(&f->node->loop)); /* an address that may not be used */
