@@ -43,7 +43,7 @@ struct member {
     json_t *finals;         /* [ { record, certificate, verified } ]; its last is the previous record's */
     const json_t *previous; /* borrowed from finals; NULL in round 0 */
     size_t verified, released;
-    json_t *documents; /* cid -> { type, cid, payload, envelope, at } */
+    json_t *documents; /* those of type `received` pass received_check; cid -> { type, cid, payload, envelope, at } */
     json_t *by_signer; /* "type/signer" -> those of them, in the order they came; member_kept and forget keep it */
     json_t *listed;    /* cid -> true: some record lists this item */
     json_t *wanted;    /* cid -> time of the last FETCH */
@@ -64,10 +64,9 @@ struct member {
     uint64_t verify_at;   /* `answers` when the rule last got as far as it could */
     struct {
         uint64_t answers;
-        size_t received;
         int64_t view;
         bool leads;
-    } lead_at; /* what member_rule_lead last made all that it could of */
+    } lead_at; /* what member_rule_lead last made all that it could of; what more a view received hardly ever asks for another fold */
     struct {
         uint64_t news;
         size_t records, commits;

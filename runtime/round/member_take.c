@@ -236,7 +236,8 @@ static void take_opened(struct member *m, json_t *envelope, const char *type, co
         take_statement(m, document);
     else
         take_item(m, document);
-    if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid))
+    if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid) &&
+        (strcmp(type, "received") || received_check(payload, NULL)))
         keep(m, document);
     json_decref(document);
 }

@@ -23,6 +23,7 @@ enum record_outcome member_make_record(struct member *m, const json_t *previous,
                                   .received = payloads,
                                   .before = named ? before : NULL,
                                   .names = names,
+                                  .sound = true,
                                   .memory = &m->memory,
                                   .forced = forced,
                                   .documents = m->documents,
@@ -232,12 +233,10 @@ bool member_rule_lead(struct member *m)
     } else if (settled && !lock && !m->lock) {
         /* Whoever does not lead asks for the same fold meanwhile: it will need it to judge the proposal. */
         enum record_outcome outcome = RECORD_NEEDS;
-        bool fresh = m->lead_at.answers != m->answers || m->lead_at.received != json_array_size(received) ||
-                     m->lead_at.view != m->view || m->lead_at.leads != leads;
+        bool fresh = m->lead_at.answers != m->answers || m->lead_at.view != m->view || m->lead_at.leads != leads;
         if ((leads || !json_object_get(m->own, "prepare")) && fresh) {
             outcome = member_make_record(m, m->previous, m->block, received, m->view >= m->quorum.n, &record);
             m->lead_at.answers = outcome == RECORD_NEEDS && !m->awaits ? 0 : m->answers;
-            m->lead_at.received = json_array_size(received);
             m->lead_at.view = m->view;
             m->lead_at.leads = leads;
             if (record)

@@ -75,11 +75,18 @@ struct list {
 
 static void advance(struct list *list)
 {
-    const json_t *item = json_array_get(list->items, list->at++);
-    list->next = (struct entry){ 0 };
-    if (item)
-        list->next =
-            (struct entry){ .cid = value_text(item, "cid"), .code = value_text(item, "code"), .ms = value_integer(item, "ms") };
+    json_t *item = json_array_get(list->items, list->at++), *value;
+    const char *name;
+    list->next = (struct entry){ .cid = item ? "" : NULL, .code = "" };
+    json_object_foreach(item, name, value) /* one way through costs less than three look-ups, and there are many */
+    {
+        if (json_is_string(value) && !strcmp(name, "cid"))
+            list->next.cid = json_string_value(value);
+        else if (json_is_string(value) && !strcmp(name, "code"))
+            list->next.code = json_string_value(value);
+        else if (!strcmp(name, "ms"))
+            list->next.ms = json_integer_value(value);
+    }
 }
 
 /* The entries of all lists for the smallest cid that is left; none when all are read. */

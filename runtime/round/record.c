@@ -63,7 +63,7 @@ static bool check_received(struct making *m, struct error *err)
             break;
         if (json_object_get(seen, did) || !value_lists(m->committee, did) || value_integer(one, "view") != view ||
             value_integer(one, "round") != m->round || !value_is(one, "run", m->rules->run) ||
-            (!m->known && !received_check(one, NULL)))
+            !(m->in->sound || m->known || received_check(one, NULL)))
             ok = error_set(err, ERROR_REFUSED, NULL, "record: a received document of %s does not belong", did);
         json_object_set_new(seen, did, json_true());
     }

@@ -45,6 +45,7 @@ struct record_input {
     const json_t *received; /* payloads of at least q members, one view */
     const char *before;     /* CID of `previous`, and of each of `received` in its order; NULL: found here */
     const json_t *names;
+    bool sound;                   /* each of `received` passes received_check */
     bool forced;                  /* a skip whatever was received */
     struct record_memory *memory; /* used and filled where `names` are given; NULL: none */
     const json_t *documents;      /* cid -> { type, payload } */
