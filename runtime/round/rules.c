@@ -111,7 +111,7 @@ static json_t *panel(struct reading *in)
 static size_t record_most(const struct rules *rules)
 {
     const int64_t machines = rules->trainers_limit + (int64_t)json_array_size(rules->panel);
-    const int64_t most = RULES_RECORD + 1024 * machines * (rules->challenge_rounds + 2 * (rules->answer_rounds + 1) + 1);
+    const int64_t most = RULES_RECORD + 1024 * machines * (rules->challenge_rounds + 4 * (rules->answer_rounds + 1) + 1);
     return (size_t)(most < VALUE_MOST ? most : VALUE_MOST);
 }
 

@@ -34,7 +34,7 @@ struct rules {
     const char *stake, *deposit; /* borrowed from spec: what trainers and challengers lock; NULL: nothing (deposit.h) */
     char per_round[40];          /* decimal */
     /* Bytes of a record's text, at most: RULES_RECORD, and 1 KiB for each machine there may be (limits.trainers, the panel) and each round that
-     * may be open in it (challenge_rounds, a dispute's 2 (answer_rounds + 1), its own); VALUE_MOST at most. A machine takes some 400 bytes of
+     * may be open in it (challenge_rounds, disputes' 4 (answer_rounds + 1), its own); VALUE_MOST at most. A machine takes some 400 bytes of
      * a record beside 250 in each open round. */
     size_t record_most;
     char genesis_outer[80], genesis_state[80]; /* roots before round 1: set by the caller (rules_set_genesis) */

@@ -165,7 +165,7 @@ static void a_record_is_as_long_as_the_machines_of_its_run_may_make_it(void **st
     (void)state;
     struct rules rules;
     read_rules(&rules, 4);
-    assert_int_equal(rules.record_most, (1 << 20) + 1024 * (4 + 4) * (2 + 2 * 2 + 1)); /* trainers, panel; W, D, its own */
+    assert_int_equal(rules.record_most, (1 << 20) + 1024 * (4 + 4) * (2 + 4 * 2 + 1)); /* trainers, panel; W, D, its own */
     assert_true(takes_record_of(&rules, rules.record_most));
     assert_false(takes_record_of(&rules, rules.record_most + 1));
     rules_free(&rules);
