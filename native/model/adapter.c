@@ -142,12 +142,13 @@ static bool shape_tensor(const struct adapter *adapter, const struct tensor *t, 
 
     if (t->type != TENSOR_F32)
         return error_set(err, ERROR_TYPE, NULL, "an adapter is written as f32, not %s", tensor_type_name(t->type));
+    if (part != ADAPTER_MAGNITUDE && part != ADAPTER_WHOLE &&
+        (t->rank < 2 || rank == 0 || t->dims[is_a ? 0 : t->rank - 1] != rank))
+        return error_set(err, ERROR_SHAPE, NULL, "the %s dimension of %s is not the rank %" PRIu64, is_a ? "first" : "last",
+                         is_a ? "an A" : "a B", rank);
     *out = *t;
     if (part == ADAPTER_WHOLE)
         return true;
-    if (part != ADAPTER_MAGNITUDE && (t->rank < 2 || rank == 0 || t->dims[is_a ? 0 : t->rank - 1] != rank))
-        return error_set(err, ERROR_SHAPE, NULL, "the %s dimension of %s is not the rank %" PRIu64, is_a ? "first" : "last",
-                         is_a ? "an A" : "a B", rank);
     out->rank = part == ADAPTER_MAGNITUDE ? 1 : 2;
     out->dims[0] = values;
     if (part == ADAPTER_MAGNITUDE)
