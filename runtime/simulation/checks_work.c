@@ -7,10 +7,12 @@
 #include "runtime/round/assignment.h"
 #include "runtime/round/value.h"
 
-/* An assignment of the round after `previous`, from its members in another order. */
+/* An assignment of the round after `previous`, from its members in another order. Each trainer of a round is held to the same. */
 static json_t *draw_again(struct sim *s, const json_t *previous, const char *seed)
 {
     struct hash hash;
+    if (s->drawn.before == previous && !strcmp(s->drawn.seed, seed))
+        return json_incref(s->drawn.parts);
     json_t *members = json_array(), *other = json_copy((json_t *)previous), *parts;
     for (size_t i = json_array_size(json_object_get(previous, "members")); i-- > 0;)
         json_array_append(members, json_array_get(json_object_get(previous, "members"), i));
@@ -18,6 +20,10 @@ static json_t *draw_again(struct sim *s, const json_t *previous, const char *see
     hash_parse(seed, &hash);
     parts = assignment_draw(&s->rules, other, hash);
     json_decref(other);
+    json_decref(s->drawn.parts);
+    s->drawn.parts = json_incref(parts);
+    s->drawn.before = previous;
+    snprintf(s->drawn.seed, sizeof s->drawn.seed, "%s", seed);
     return parts;
 }
 

@@ -354,6 +354,7 @@ static void sim_free(struct sim *s)
     for (size_t i = 0; i < NAMES; i++)
         json_decref(s->named[i].record);
     json_decref(s->weighed);
+    json_decref(s->drawn.parts);
     rules_free(&s->rules);
     sim_chain_free(s->chain);
     json_t *const owned[] = { s->waiting,   s->unlocked, s->old,     s->signed_by, s->items_of,  s->timely,  s->prepared,

@@ -108,6 +108,11 @@ struct sim {
         char cid[CID_TEXT];
     } named[NAMES];
     size_t named_count;
+    struct {
+        const json_t *before; /* one of `finals` */
+        char seed[HASH_TEXT];
+        json_t *parts;
+    } drawn;           /* the assignment that was drawn last to check another */
     json_t *results;   /* request hash -> result of an honest worker */
     json_t *overheard; /* of the newest round: "round/view" -> did -> payload of `received` */
     json_t *schemes;   /* "did/round/view" -> the records that a liar proposes to even and to odd numbers */
