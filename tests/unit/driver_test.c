@@ -149,6 +149,37 @@ static void a_block_is_pushed_once_to_one_that_never_has_it(void **state)
     assert_int_equal(p->puts, 1);
 }
 
+/* Says it once, and waits until nothing is under way. */
+static void say(struct place *p, const json_t *action)
+{
+    driver_send(&p->driver, action);
+    for (int i = 0; p->driver.deliveries && i < 1000; i++)
+        uv_run(&p->node.loop, UV_RUN_ONCE);
+    assert_null(p->driver.deliveries);
+}
+
+static void what_was_taken_is_not_said_again_within_half_a_view(void **state)
+{
+    struct place *p = *state;
+    json_t *action = json_pack("{s:[s], s:{s:[o]}}", "to", "did:x", "message", "documents", contribution(hash_block("said", 4)));
+
+    p->driver.is_member = true; /* others' contributions: nothing is pushed */
+    p->course.spec.committee.view_ms = 100000;
+    json_object_set_new(p->course.enrolments, "did:x",
+                        json_pack("{s:{s:s}, s:s}", "payload", "endpoint", http_server_url(p->node.server), "url",
+                                  http_server_url(p->node.server)));
+    say(p, action);
+    say(p, action);
+    assert_int_equal(p->posts, 1);
+    json_array_append_new(json_object_get(json_object_get(action, "message"), "documents"), json_null());
+    say(p, action); /* another message */
+    assert_int_equal(p->posts, 2);
+    p->course.spec.committee.view_ms = 0; /* long ago */
+    say(p, action);
+    assert_int_equal(p->posts, 3);
+    json_decref(action);
+}
+
 static void fetched(void *context, const struct error *err)
 {
     struct place *p = context;
@@ -388,6 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_block_is_pushed_once_to_one_that_never_has_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_taken_is_not_said_again_within_half_a_view, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_object_that_is_larger_than_it_may_be_is_not_fetched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(few_messages_wait_for_a_machine_that_is_not_there_yet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signatures_of_nobody_take_little_room, set_up, tear_down),
