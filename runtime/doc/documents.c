@@ -94,6 +94,19 @@ static const struct schema_field contribution_fields[] = {
     FIELD("loss", FLOAT),
     FIELD("probes", LIST, .item = &a_probe, .most = 4096),
     FIELD("step_log", CID),
+    FIELD("salt", HEX, .most = 32, .optional = true),
+};
+
+static const struct schema_field commitment_fields[] = {
+    SIGNED,
+    OF_ROUND,
+    FIELD("digest", HEX, .most = 32),
+};
+
+static const struct schema_field closed_fields[] = {
+    SIGNED,
+    OF_ROUND,
+    FIELD("commitments", LIST, .item = &a_cid, .most = 4096),
 };
 
 static const struct schema_field head_fields[] = {
@@ -238,6 +251,8 @@ static const struct {
     [DOCUMENT_ENROLMENT] = { .name = "enrolment", .schema = SCHEMA(enrolment_fields) },
     [DOCUMENT_LEAVE] = { .name = "leave", .schema = SCHEMA(leave_fields) },
     [DOCUMENT_CONTRIBUTION] = { .name = "contribution", .schema = SCHEMA(contribution_fields) },
+    [DOCUMENT_COMMITMENT] = { .name = "commitment", .schema = SCHEMA(commitment_fields) },
+    [DOCUMENT_CLOSED] = { .name = "closed", .schema = SCHEMA(closed_fields) },
     [DOCUMENT_RECEIVED] = { .name = "received", .schema = SCHEMA(received_fields) },
     [DOCUMENT_PROPOSAL] = { .name = "proposal", .schema = SCHEMA(proposal_fields) },
     [DOCUMENT_VOTE] = { .name = "vote", .schema = SCHEMA(vote_fields) },
@@ -309,10 +324,11 @@ static bool check_votes(const json_t *json, struct verified *known, struct error
 
 static bool may_equivocate(enum document_type type)
 {
-    return type == DOCUMENT_VOTE || type == DOCUMENT_PROPOSAL || type == DOCUMENT_RECEIVED || type == DOCUMENT_CONTRIBUTION;
+    return type == DOCUMENT_VOTE || type == DOCUMENT_PROPOSAL || type == DOCUMENT_RECEIVED || type == DOCUMENT_CONTRIBUTION ||
+           type == DOCUMENT_COMMITMENT || type == DOCUMENT_CLOSED;
 }
 
-/* Two different statements of one key for one (run, round, view, phase). A contribution has no view. */
+/* Two different statements of one key for one (run, round, view, phase). Contributions, commitments and `closed` have no view. */
 static bool check_pair(const struct document *e, const struct document *a, const struct document *b, struct error *err)
 {
     struct public_key did;

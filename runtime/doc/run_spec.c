@@ -53,10 +53,13 @@ static unsigned __int128 amount(const json_t *spec, const char *path)
 static const struct {
     const char *path, *only, *what;
 } later[] = {
-    { "trust.tier", "replicated", "the replicated tier" },     { "trust.tier", "attested", "the attested tier" },
-    { "trust.tier", "confidential", "the confidential tier" }, { "trust.admission.mode", "attested", "admission by attestation" },
-    { "committee.weights", NULL, "a weighted committee" },     { "committee.weight", NULL, "a weighted committee" },
-    { "committee.stake", NULL, "a weighted committee" },       { "delay", NULL, "delayed aggregates" },
+    { "trust.tier", "attested", "the attested tier" },
+    { "trust.tier", "confidential", "the confidential tier" },
+    { "trust.admission.mode", "attested", "admission by attestation" },
+    { "committee.weights", NULL, "a weighted committee" },
+    { "committee.weight", NULL, "a weighted committee" },
+    { "committee.stake", NULL, "a weighted committee" },
+    { "delay", NULL, "delayed aggregates" },
     { "payment.ledger", "evm", "a ledger on an EVM chain" },
 };
 
@@ -75,8 +78,6 @@ static bool check_offered(const json_t *spec, struct error *err)
         if (value && (!later[i].only || (text && strcmp(text, later[i].only) == 0)))
             return refuse_later(later[i].path, later[i].what, err);
     }
-    if (json_is_integer(at(spec, "trust.replicas")) && number(spec, "trust.replicas") > 1)
-        return refuse_later("trust.replicas", "more than one replica", err);
     if (json_is_string(at(spec, "dataset.sealed")))
         return refuse_later("dataset.sealed", "a sealed dataset", err);
     return true;
@@ -213,6 +214,38 @@ static bool check_admission(const json_t *spec, struct error *err)
         error_set(err, ERROR_MISSING, "give trust.stake (trainers), trust.deposit (challengers), or both",
                   "open admission without deposit or stake: identities would cost nothing");
         return range("trust.deposit", err);
+    }
+    return true;
+}
+
+/* Each shard goes to that many machines, and a part counts only by what they agree on. */
+static bool check_replicas(const json_t *spec, struct error *err)
+{
+    const bool replicated = strcmp(json_string_value(at(spec, "trust.tier")), "replicated") == 0;
+    int64_t replicas = number(spec, "trust.replicas"), parts = number(spec, "quorum.trainers"),
+            most = number(spec, "limits.trainers");
+    json_t *allowed = at(spec, "trust.admission.allowed");
+
+    if (replicated != (replicas > 1)) {
+        error_set(err, ERROR_RANGE, replicated ? "2 gives each shard to two machines" : "set trust.tier = \"replicated\"",
+                  "%lld replicas: the replicated tier has two at least, the others one", (long long)replicas);
+        return range("trust.replicas", err);
+    }
+    for (size_t i = 0; replicated && i < 2; i++) {
+        static const char *const parts_of_their_own[] = { "dataset.regions", "limits.batches" };
+
+        if (!at(spec, parts_of_their_own[i]))
+            continue;
+        error_set(err, ERROR_UNSUPPORTED, "leave it out, or choose another tier",
+                  "the machines of the replicated tier get the same shards and do the same steps, wherever they are");
+        return range(parts_of_their_own[i], err);
+    }
+    if (allowed && (int64_t)json_array_size(allowed) < most)
+        most = (int64_t)json_array_size(allowed);
+    if (parts * replicas > most) {
+        error_set(err, ERROR_RANGE, NULL, "%lld parts of %lld machines each are needed, %lld may take part", (long long)parts,
+                  (long long)replicas, (long long)most);
+        return range("quorum.trainers", err);
     }
     return true;
 }
@@ -392,7 +425,8 @@ bool run_spec_check(const json_t *spec, struct error *err)
 
     bool ok = check_offered(whole, err) && schema_check(run_spec_schema(), whole, err) && check_adapter(whole, err) &&
               check_names(whole, err) && check_committee(whole, err) && check_admission(whole, err) &&
-              check_trainers(whole, err) && check_regions(whole, err) && check_times(whole, err) && check_money(whole, err);
+              check_trainers(whole, err) && check_regions(whole, err) && check_replicas(whole, err) && check_times(whole, err) &&
+              check_money(whole, err);
 
     if (ok && !json_equal(json_object_get(whole, "signer"), json_object_get(whole, "sponsor")))
         ok = error_set(err, ERROR_SIGNATURE, NULL, "the signer is not the sponsor");
@@ -486,6 +520,7 @@ static void read_training(struct run_spec *out, const json_t *json)
 static void read_rules(struct run_spec *out, const json_t *json)
 {
     out->trust.tier = json_string_value(at(json, "trust.tier"));
+    out->trust.replicas = (uint32_t)number(json, "trust.replicas");
     out->trust.admission = json_string_value(at(json, "trust.admission.mode"));
     out->trust.spot_check = billionths(json, "trust.spot_check");
     out->trust.challenge_rounds = (uint32_t)number(json, "trust.challenge_rounds");

@@ -64,7 +64,8 @@ struct run_spec {
         json_t *corpora; /* borrowed: a list */
     } dataset;
     struct {
-        const char *tier;      /* "open", "known" */
+        const char *tier;      /* "open", "known", "replicated" */
+        uint32_t replicas;     /* machines that get the same shards */
         const char *admission; /* "allow-list" */
         struct public_key allowed[SPEC_TRAINERS];
         size_t allowed_count;

@@ -59,7 +59,7 @@ static const struct schema_field dataset_fields[] = {
 };
 static const struct schema dataset = SCHEMA(dataset_fields);
 
-static const char *const tiers[] = { "open", "known", NULL };
+static const char *const tiers[] = { "open", "known", "replicated", NULL };
 static const char *const admissions[] = { "open", "stake", "allow-list", NULL };
 static const char *const corrections[] = { "refold", "rollback", NULL };
 static const struct schema_field a_did = FIELD("", DID);
@@ -71,7 +71,7 @@ static const struct schema admission = SCHEMA(admission_fields);
 static const struct schema_field trust_fields[] = {
     FIELD("tier", CHOICE, .choices = tiers),
     FIELD("admission", OBJECT, .of = &admission),
-    FIELD("replicas", INTEGER, .least = 1, .most = 1, .fallback = "1"),
+    FIELD("replicas", INTEGER, .least = 1, .most = 16, .fallback = "1"),
     FIELD("spot_check", DECIMAL, .most = DECIMAL_ONE, .fallback = "\"0.1\""),
     FIELD("challenge_rounds", INTEGER, .least = 2, .most = 100, .fallback = "2"),
     FIELD("answer_rounds", INTEGER, .least = 1, .most = 100, .fallback = "1"),

@@ -146,13 +146,14 @@ uint64_t course_carry_limit(const struct course *c)
 static bool is_of_round(enum document_type type)
 {
     return type == DOCUMENT_CONTRIBUTION || type == DOCUMENT_RECEIVED || type == DOCUMENT_CHALLENGE || type == DOCUMENT_OPENING ||
-           type == DOCUMENT_PICK;
+           type == DOCUMENT_PICK || type == DOCUMENT_COMMITMENT;
 }
 
 bool course_has_room(const struct course *c, const struct document *document)
 {
     bool of_round = is_of_round(document->type);
     size_t count = 0, most = document->type == DOCUMENT_CONTRIBUTION ? CONTRIBUTIONS_MOST
+                             : document->type == DOCUMENT_COMMITMENT ? CONTRIBUTIONS_MOST
                              : document->type == DOCUMENT_RECEIVED   ? RECEIVED_MOST
                              : document->type == DOCUMENT_ENROLMENT  ? ENROLMENTS_MOST
                                                                      : OTHERS_MOST;

@@ -15,7 +15,7 @@ enum { WAITING_MOST = 8 << 20 };
 /* Statements of which a key makes one for a (run, round, view, phase): two would be an equivocation. */
 static bool said_once(enum document_type type)
 {
-    return type == DOCUMENT_RECEIVED || type == DOCUMENT_PROPOSAL || type == DOCUMENT_VOTE;
+    return type == DOCUMENT_RECEIVED || type == DOCUMENT_PROPOSAL || type == DOCUMENT_VOTE || type == DOCUMENT_CLOSED;
 }
 
 static bool keep_statement(struct driver *d, const struct document *document, struct error *err)
@@ -23,7 +23,7 @@ static bool keep_statement(struct driver *d, const struct document *document, st
     const char *phase = document_text(document->json, "phase"), *type = document_type_name(document->type);
     char id[HASH_TEXT];
 
-    if (document->type == DOCUMENT_CONTRIBUTION)
+    if (document->type == DOCUMENT_CONTRIBUTION || document->type == DOCUMENT_COMMITMENT)
         return journal_sign_once(d->node->journal, d->course->id, document->round, 0,
                                  &(struct statement){ type, "", document->id }, err);
     if (said_once(document->type)) /* written with the variables of the round, at the PERSIST that follows */
@@ -153,12 +153,15 @@ static bool keep_received(struct driver *d, const json_t *statement, struct erro
     return ok;
 }
 
-/* The name under which the round's variables hold what a statement says. */
-static const char *own_name(const json_t *statement)
+/* Whether the round's variables, those of view `view`, hold what the statement says. */
+static bool is_held(const json_t *value, int64_t view, const json_t *statement)
 {
     const char *type = document_text(statement, "type");
 
-    return strcmp(type, "vote") == 0 ? document_text(statement, "phase") : type;
+    if (strcmp(type, "closed") == 0) /* of the whole round */
+        return json_object_get(value, type);
+    return json_integer_value(json_object_get(statement, "view")) == view &&
+           json_object_get(json_object_get(value, "own"), strcmp(type, "vote") == 0 ? document_text(statement, "phase") : type);
 }
 
 /* The open round's variables and the statements that follow from them, in one write. A step may sign more than these variables hold yet:
@@ -169,7 +172,7 @@ static bool persist_round(struct driver *d, const json_t *value, struct error *e
     struct statement *statements = calloc(count + 1, sizeof *statements);
     int64_t round = json_integer_value(json_object_get(value, "round")),
             view = json_integer_value(json_object_get(value, "view"));
-    json_t *own = json_object_get(value, "own"), *later = json_array(), *s;
+    json_t *later = json_array(), *s;
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
     size_t index;
     bool ok = true;
@@ -178,7 +181,7 @@ static bool persist_round(struct driver *d, const json_t *value, struct error *e
     {
         int64_t at = json_integer_value(json_object_get(s, "round")), in = json_integer_value(json_object_get(s, "view"));
 
-        if (at == round && in == view && json_object_get(own, own_name(s))) {
+        if (at == round && is_held(value, view, s)) {
             ok = ok && keep_received(d, s, err);
             statements[used] = (struct statement){ .kind = document_text(s, "type"), .phase = document_text(s, "phase") };
             hash_parse(document_text(s, "id"), &statements[used++].id);
@@ -431,13 +434,14 @@ static void ticked(uv_timer_t *timer)
 
 bool driver_take_up(struct driver *d, struct error *err)
 {
-    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE,    DOCUMENT_OPENING,  DOCUMENT_PICK,
-                                                DOCUMENT_LEAVE,        DOCUMENT_EQUIVOCATION, DOCUMENT_AMENDMENT };
+    static const enum document_type types[] = { DOCUMENT_CONTRIBUTION, DOCUMENT_CHALLENGE, DOCUMENT_OPENING,
+                                                DOCUMENT_PICK,         DOCUMENT_LEAVE,     DOCUMENT_EQUIVOCATION,
+                                                DOCUMENT_AMENDMENT,    DOCUMENT_COMMITMENT };
     json_t *documents = json_array(), *body = json_pack("{s:o}", "documents", documents);
     bool ok = true;
 
     for (size_t t = 0; ok && t < sizeof types / sizeof *types; t++) {
-        int64_t round = types[t] == DOCUMENT_CONTRIBUTION ? driver_round(d) : -1;
+        int64_t round = types[t] == DOCUMENT_CONTRIBUTION || types[t] == DOCUMENT_COMMITMENT ? driver_round(d) : -1;
         struct hash *ids = NULL;
         size_t count = 0;
         char cid[CID_TEXT];
@@ -641,6 +645,11 @@ bool driver_leave(struct driver *d)
 int64_t driver_round(const struct driver *d)
 {
     return (int64_t)json_array_size(d->finals);
+}
+
+json_t *driver_commitments_closed(const struct driver *d, int64_t round)
+{
+    return d->member && member_round(d->member) == round ? member_closed(d->member) : json_array();
 }
 
 const json_t *driver_final(const struct driver *d, int64_t round)

@@ -27,6 +27,8 @@ bool driver_takes(struct driver *d, size_t size);
 int64_t driver_round(const struct driver *d);
 
 /* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
+/* What members of the open round said to hold when they closed it for commitments (replicated tier). New reference. */
+json_t *driver_commitments_closed(const struct driver *d, int64_t round);
 const json_t *driver_final(const struct driver *d, int64_t round);
 
 /* { phase, round, view, ... }; new reference. */

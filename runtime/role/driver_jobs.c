@@ -85,6 +85,22 @@ static void job_failed(struct driver_job *j, const struct error *err)
     }
 }
 
+/* In the replicated tier nobody can tell from a commitment what it is to: the salt follows from the key alone, so that training again after a
+ * crash signs the same bytes. */
+static void salt_contribution(const struct driver_job *j, json_t *contribution)
+{
+    const struct driver *d = j->driver;
+    struct signature signature;
+    char text[160], hex[HASH_TEXT];
+
+    if (d->course->rules.replicas < 2)
+        return;
+    snprintf(text, sizeof text, "rondo salt\n%s\n%lld\n", d->course->run, (long long)j->round);
+    signature = sign_message(&d->node->keys.identity, text, strlen(text));
+    json_object_set_new(contribution, "salt",
+                        json_string(hash_hex(hash_typed("rondo/salt", signature.bytes, sizeof signature.bytes), hex)));
+}
+
 static void job_done(void *context, const struct worker_answer *answer)
 {
     struct driver_job *j = context;
@@ -125,6 +141,7 @@ static void job_done(void *context, const struct worker_answer *answer)
                             "tokens", json_object_get(answer->result, "tokens"), "mean_step_loss",
                             (double)document_float(json_object_get(answer->result, "loss")), "payload_bytes",
                             json_object_get(answer->result, "payload_bytes")));
+        salt_contribution(j, answer->result);
         job_answer(j, EVENT_TRAINED, json_pack("{s:I, s:O}", "round", j->round, "contribution", answer->result));
     }
 }

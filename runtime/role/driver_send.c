@@ -165,6 +165,7 @@ static void add_own(struct own_documents *own, const struct document *document)
         enum document_type type;
         const char *objects[2];
     } named[] = { { DOCUMENT_CONTRIBUTION, { "payload", "step_log" } },
+                  { DOCUMENT_COMMITMENT, { NULL } },
                   { DOCUMENT_OPENING, { "trace" } },
                   { DOCUMENT_PICK, { "evidence" } } };
     char cid[CID_TEXT];
@@ -321,7 +322,7 @@ void driver_send(struct driver *d, const json_t *body)
 struct question {
     struct driver *driver;
     char key[96]; /* in asked_rounds */
-    bool document;
+    enum { ASKED_ROUND, ASKED_DOCUMENT, ASKED_CLOSED } what;
     struct question *next; /* in driver->questions */
 };
 
@@ -363,7 +364,9 @@ static void told(void *context, struct http_answer *answer)
     question_free(context); /* what the machine does with the answer may be to ask again */
     if (http_answer_ok(answer, &err))
         value = json_read((const char *)answer->body.bytes, answer->body.size, 16 << 20, &err);
-    if (value && q.document) {
+    if (value && q.what == ASKED_CLOSED) {
+        driver_feed(d, EVENT_MESSAGE, json_pack("{s:O?}", "documents", json_object_get(value, "documents")));
+    } else if (value && q.what == ASKED_DOCUMENT) {
         struct document document = { 0 };
         char cid[CID_TEXT];
 
@@ -377,7 +380,7 @@ static void told(void *context, struct http_answer *answer)
     json_decref(value);
 }
 
-static void ask(struct driver *d, const char *key, const char *path, bool document)
+static void ask(struct driver *d, const char *key, const char *path, int what)
 {
     const char *endpoint = some_member(d);
     struct error err = { 0 };
@@ -388,7 +391,7 @@ static void ask(struct driver *d, const char *key, const char *path, bool docume
     char *url = http_url_join(endpoint, path);
     struct http_call c = { .method = "GET", .url = url, .limit = 16 << 20, .connect_ms = 3000, .total_ms = 30000 };
 
-    *q = (struct question){ .driver = d, .document = document, .next = d->questions };
+    *q = (struct question){ .driver = d, .what = what, .next = d->questions };
     snprintf(q->key, sizeof q->key, "%s", key);
     d->questions = q;
     json_object_set_new(d->asked_rounds, key, json_true());
@@ -413,7 +416,7 @@ static void fetch_document(struct driver *d, const char *cid)
             driver_feed(d, EVENT_MESSAGE, json_pack("{s:[o]}", "documents", envelope));
     } else {
         snprintf(path, sizeof path, "/v1/documents/%s", cid);
-        ask(d, cid, path, true);
+        ask(d, cid, path, ASKED_DOCUMENT);
     }
     buffer_free(&bytes);
 }
@@ -430,9 +433,12 @@ void driver_fetch(struct driver *d, const json_t *body)
     }
     if (documents)
         return;
-    snprintf(key, sizeof key, "%lld", (long long)json_integer_value(json_object_get(body, "round")));
-    snprintf(path, sizeof path, "/v1/runs/%s/rounds/%s?wait=20000", d->course->run, key);
-    ask(d, key, path, false);
+    bool closed = json_object_get(body, "closed");
+
+    snprintf(key, sizeof key, "%lld%s", (long long)json_integer_value(json_object_get(body, closed ? "closed" : "round")),
+             closed ? "/closed" : "");
+    snprintf(path, sizeof path, "/v1/runs/%s/rounds/%s%s", d->course->run, key, closed ? "" : "?wait=20000");
+    ask(d, key, path, closed ? ASKED_CLOSED : ASKED_ROUND);
 }
 
 void driver_deliveries_free(struct driver *d)

@@ -200,14 +200,16 @@ static bool admit_document(struct node *node, const struct document *d, struct e
     }
     if (!d->has_signer || !course_knows(course, &d->signer))
         return error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
-    if (d->type == DOCUMENT_CONTRIBUTION && !node->driver)
+    const bool works = d->type == DOCUMENT_CONTRIBUTION || d->type == DOCUMENT_COMMITMENT;
+
+    if (works && !node->driver)
         return error_set(err, ERROR_REFUSED, "push to the members of the committee", "this node takes no contributions");
     if (is_claim(d->type) && d->has_round && d->round > open + 1)
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
     if (is_claim(d->type) && d->has_round && d->type != DOCUMENT_LEAVE && d->type != DOCUMENT_EQUIVOCATION &&
         d->round + course->spec.payment.expiry_rounds + 4 < open)
         return error_set(err, ERROR_STALE, NULL, "round %u was settled long ago", d->round);
-    if (d->type == DOCUMENT_CONTRIBUTION && (d->round < open || d->round > open + 1))
+    if (works && (d->round < open || d->round > open + 1))
         return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
     return true;
 }
@@ -235,6 +237,7 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     switch (d->type) {
     case DOCUMENT_VOTE:
     case DOCUMENT_PROPOSAL:
+    case DOCUMENT_CLOSED:
         return true;
     case DOCUMENT_RECEIVED:
         if (d->round + 1 < open || d->round > open + 1 || !course_has_room(node->course, d))
@@ -502,6 +505,26 @@ void routes_final(struct node *node, int64_t round)
     }
 }
 
+static void get_closed(struct http_request *request, void *context)
+{
+    struct node *node = node_of(context);
+    char *end;
+
+    if (!course_at(request, node))
+        return;
+    long round = strtol(http_request_parameter(request, "n"), &end, 10);
+
+    if (*end || round < 0) {
+        http_answer_refusal(request, 400, ERROR_RANGE, NULL, "a round is a whole number");
+        return;
+    }
+    json_t *answer =
+        json_pack("{s:o}", "documents", node->driver ? driver_commitments_closed(node->driver, round) : json_array());
+
+    http_answer_json(request, 200, answer);
+    json_decref(answer);
+}
+
 static void listener_gone(void *context)
 {
     struct listener *l = context;
@@ -578,6 +601,7 @@ const struct http_route node_routes[] = {
     { "GET", "/v1/runs/{run}", 0, NULL, get_run },
     { "GET", "/v1/runs/{run}/enrolments", 0, NULL, get_enrolments },
     { "GET", "/v1/runs/{run}/rounds/{n}", 0, NULL, get_round },
+    { "GET", "/v1/runs/{run}/rounds/{n}/closed", 0, NULL, get_closed },
     { "GET", "/v1/runs/{run}/events", 0, NULL, get_events },
     { "POST", "/v1/runs/{run}/releases/{n}", 4096, NULL, post_release },
     { NULL, NULL, 0, NULL, NULL },

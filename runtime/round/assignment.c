@@ -8,6 +8,7 @@
 
 #include "runtime/round/deal.h"
 #include "runtime/round/regions.h"
+#include "runtime/round/replica.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
 
@@ -115,8 +116,11 @@ json_t *assignment_draw(const struct rules *rules, const json_t *previous, struc
     uint32_t *order = deal_order(rules, previous, seed);
     struct deal_taker *takers = takers_of(rules, previous, parts, turns);
     struct deal_shard *bound = regions_of_shards(rules->regions, order, shards);
-    deal_shards(takers, trainers, bound, shards, owner);
-    for (size_t k = 0; k < shards; k++)
+    if (rules->replicas > 1)
+        replica_deal(rules, json_object_get(previous, "members"), parts, turns, order);
+    else
+        deal_shards(takers, trainers, bound, shards, owner);
+    for (size_t k = 0; rules->replicas <= 1 && k < shards; k++)
         if (owner[k] != DEAL_NOBODY)
             json_array_append_new(json_object_get(json_array_get(parts, turns[owner[k]]), "shards"), json_integer(order[k]));
     for (size_t k = 0; k < trainers; k++) {
@@ -210,6 +214,8 @@ static json_t *count_bodies(const json_t *accepted)
     json_array_foreach((json_t *)accepted, i, one)
     {
         const char *body = value_text(one, "body");
+        if (!replica_is_first(accepted, i)) /* equal bodies are what a group is for */
+            continue;
         json_object_set_new(counts, body, json_integer((json_int_t)value_integer(counts, body) + 1));
     }
     return counts;
@@ -226,15 +232,17 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
     json_t *contributions = json_object_get(previous, "contributions"), *accepted = json_array(), *spots = json_array();
     size_t i;
     json_t *item;
+    bool used = !value_is(previous, "kind", "skip");
     json_array_foreach(contributions, i, item)
     {
-        if (value_is(item, "code", "ok"))
+        if ((used && value_is(item, "code", "ok")) || value_is(item, "code", "differs"))
             json_array_append(accepted, item);
     }
-    size_t count = json_array_size(accepted), members = json_array_size(committee);
-    size_t wanted =
-        (size_t)(((int64_t)count * amendment_spot_check(rules, previous, value_integer(previous, "round") + 1) + RULES_UNIT - 1) /
-                 RULES_UNIT);
+    size_t count = json_array_size(accepted), members = json_array_size(committee), drawn = 0;
+    size_t wanted = (size_t)(((int64_t)replica_accepted(accepted) *
+                                  amendment_spot_check(rules, previous, value_integer(previous, "round") + 1) +
+                              RULES_UNIT - 1) /
+                             RULES_UNIT);
     uint32_t *order = list_new(count);
     for (size_t k = 0; k < count; k++)
         order[k] = (uint32_t)k;
@@ -245,7 +253,8 @@ json_t *assignment_spots(const struct rules *rules, const json_t *previous, stru
     for (size_t k = 0; k < count && members; k++) {
         item = json_array_get(accepted, order[k]);
         uint64_t member = stream_below(&stream, members);
-        if (k < wanted || is_copy(bodies, item))
+        bool candidate = value_is(item, "code", "ok") && replica_is_first(accepted, order[k]);
+        if ((candidate && (drawn++ < wanted || is_copy(bodies, item))) || replica_is_disputed(accepted, item))
             json_array_append_new(spots,
                                   json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did", json_object_get(item, "did"),
                                             "member", json_array_get(committee, (size_t)member)));
@@ -274,16 +283,20 @@ json_t *assignment_context_in(const struct rules *rules, const json_t *previous,
     int64_t weight = value_integer(part, "weight");
     char hex[HASH_TEXT];
     const json_t *member = value_find(json_object_get(previous, "members"), "did", did);
+    const json_t *group = json_object_get(part, "group");
     const json_t *carry = value_is(plan, "inner", "keep") ? json_object_get(member, "carry") : NULL;
     if (weight)
-        context = json_pack("{sssIsssssOsIsOsOsOso}", "run", rules->run, "round", (json_int_t)round, "did", did, "seed",
-                            hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan",
-                            plan, "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"),
-                            "probes", assignment_probes(seed, did, value_integer(plan, "steps")));
+        context =
+            json_pack("{sssIsssssOsIsOsOsOso}", "run", rules->run, "round", (json_int_t)round, "did", did, "seed",
+                      hash_hex(seed, hex), "shards", json_object_get(part, "shards"), "weight", (json_int_t)weight, "plan", plan,
+                      "outer", json_object_get(previous, "outer"), "state", json_object_get(previous, "state"), "probes",
+                      assignment_probes(seed, group ? json_string_value(group) : did, value_integer(plan, "steps")));
     if (context && rules->checkpoint_every > 1)
         json_object_set_new(context, "checkpoint_every", json_integer((json_int_t)rules->checkpoint_every));
     if (context && rules->batches)
         json_object_set_new(context, "batches", json_integer((json_int_t)weight));
+    if (context && group)
+        json_object_set(context, "group", (json_t *)group);
     if (context && carry)
         json_object_set(context, "carry", (json_t *)carry);
     return context;

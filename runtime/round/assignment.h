@@ -13,8 +13,9 @@
 #include "runtime/crypto/hash.h"
 #include "runtime/round/rules.h"
 
-/* [ { did, shards: [index], weight } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once; with regions,
- * those that nobody there may have are left out. The order of the examples in them is drawn by the worker (runtime/worker/batch.h). A
+/* [ { did, shards: [index], weight, group? } ] in ascending DID order, every enrolled trainer of record r-1, each shard exactly once; with
+ * regions, those that nobody there may have are left out; in the replicated tier once a group (replica.h), and whoever is in no group has none.
+ * The order of the examples in them is drawn by the worker (runtime/worker/batch.h). A
  * trainer's weight is its number of shards; with `limits.batches` the batches of a step, which it stated, 0 without a shard. New reference. */
 json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed);
 
@@ -28,11 +29,13 @@ json_t *assignment_probes(struct hash seed, const char *did, int64_t steps);
 json_t *assignment_positions(struct hash seed, const char *did, int64_t step, size_t count, uint64_t limit);
 
 /* Spot checks of round r-1 by seed r: [ { cid, did, member } ]; ceil(spot_check * accepted) drawn ones, and all that share
- * a payload body with another. `committee` is that of round r. */
+ * a payload body with another. `committee` is that of round r. In the replicated tier one contribution stands for those of its group that are
+ * accepted with it, and all of a group that did not agree are replayed, also when the round was skipped. */
 json_t *assignment_spots(const struct rules *rules, const json_t *previous, struct hash seed, const json_t *committee);
 
 /* What CHECK, REPLAY and TRAIN are told of one trainer's part of a round: { run, round, did, seed, shards, weight, plan, outer,
- * state, probes, carry?, checkpoint_every?, batches? }; `batches`: of batch_tokens in a step, where the spec lets trainers state it; `carry` is what the trainer may begin with where the plan says inner = "keep" (membership.h). NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
+ * state, probes, carry?, checkpoint_every?, batches?, group? }; `batches`: of batch_tokens in a step, where the spec lets trainers state it; `carry` is what the trainer may begin with where the plan says inner = "keep" (membership.h), `group` what
+ * the draws of its whole group go by (replica.h). NULL when the trainer has no part in it. `previous` is record r-1 (its state is where the trainer starts). */
 json_t *assignment_context(const struct rules *rules, const json_t *previous, int64_t round, struct hash seed, const json_t *plan,
                            const char *did);
 

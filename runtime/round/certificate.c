@@ -103,7 +103,7 @@ bool final_check(const struct rules *rules, const json_t *previous, const json_t
 
 static bool same_place(const char *type, const json_t *a, const json_t *b)
 {
-    if (!strcmp(type, "contribution"))
+    if (!strcmp(type, "contribution") || !strcmp(type, "commitment") || !strcmp(type, "closed"))
         return true;
     if (value_integer(a, "view") != value_integer(b, "view"))
         return false;
@@ -123,7 +123,7 @@ bool equivocation_check(const struct rules *rules, const json_t *payload, const 
     }
     ok = ok && !strcmp(types[0], types[1]) && !json_equal(said[0], said[1]) && same_place(types[0], said[0], said[1]) &&
          (!strcmp(types[0], "vote") || !strcmp(types[0], "proposal") || !strcmp(types[0], "received") ||
-          !strcmp(types[0], "contribution"));
+          !strcmp(types[0], "contribution") || !strcmp(types[0], "commitment") || !strcmp(types[0], "closed"));
     json_decref(said[0]);
     json_decref(said[1]);
     return ok || error_set(err, ERROR_REFUSED, NULL, "equivocation: the two statements do not contradict each other");

@@ -10,7 +10,15 @@ json_t *fold_plan_request(const struct rules *rules, const json_t *previous, int
     size_t i;
     json_t *member;
     json_array_foreach(json_object_get(previous, "members"), i, member) peers += value_is(member, "role", "trainer");
-    return json_pack("{sssssIsIsO}", "kind", "plan", "run", rules->run, "round", (json_int_t)round, "peers", peers, "last", last);
+    return json_pack("{sssssIsIsO}", "kind", "plan", "run", rules->run, "round", (json_int_t)round, "peers",
+                     peers / (json_int_t)rules->replicas, "last", last);
+}
+
+const json_t *fold_plan_in(const struct rules *rules, const json_t *answer)
+{
+    const json_t *plan = json_object_get(json_object_get(answer, "result"), "plan");
+    bool offered = rules->replicas < 2 || !value_is(plan, "inner", "keep");
+    return value_is(answer, "code", "ok") && json_is_object(plan) && offered ? plan : NULL;
 }
 
 bool fold_is_removed(const json_t *convicted, const char *did, int64_t round)
@@ -19,18 +27,25 @@ bool fold_is_removed(const json_t *convicted, const char *did, int64_t round)
     return entry && value_integer(entry, "round") <= round;
 }
 
-/* The kept contributions of an entry as the request names them; ascending by DID because the entry is. */
+/* The kept contributions of an entry as the request names them, one of a group; ascending by DID because the entry is. */
 static json_t *kept(const json_t *entry, const json_t *convicted)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *groups = json_object();
     size_t i;
     json_t *item;
     json_array_foreach(json_object_get(entry, "contributions"), i, item)
     {
-        if (!fold_is_removed(convicted, value_text(item, "did"), value_integer(entry, "round")))
+        const char *group = value_text(item, "group");
+        if (json_object_get(item, "code") || json_object_get(groups, group))
+            continue;
+        if (!fold_is_removed(convicted, value_text(item, "did"), value_integer(entry, "round"))) {
+            if (*group)
+                json_object_set_new(groups, group, json_true());
             json_array_append_new(list, json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did",
                                                   json_object_get(item, "did"), "weight", json_object_get(item, "weight")));
+        }
     }
+    json_decref(groups);
     return list;
 }
 

@@ -45,8 +45,9 @@
  *   COMPUTE        {hash, request, round}          request.kind "plan" or "fold" (fold.h); same request, same answer. `round` asks for it
  *   TRAIN          {round, context}                train this assignment
  *   CANCEL         {round}                         CHECK, REPLAY, COMPUTE and TRAIN of rounds up to this one are no longer needed
- *   FETCH          {round} | {documents: [cid]}    ask own store, then peers, for a final record with its certificate, or for
- *                                                  documents; answered by a MESSAGE or not at all (then asked again)
+ *   FETCH          {round} | {documents: [cid]} | {closed: round}
+ *                                                  ask own store, then peers, for a final record with its certificate, for
+ *                                                  documents, or for the `closed` of an open round; answered by a MESSAGE or not at all (then asked again)
  *   FINAL          {round, record, certificate}    the round is decided; already persisted
  *   RELEASE        {round, record, payout, deposit}
  *                                                  sign the release of this round's escrow (payout.h); already persisted. With `deposit`: of a

@@ -107,10 +107,11 @@ static json_t *durable_value(const struct member *m)
     keep_record(m, records, documents, value_text(json_object_get(m->own, "proposal"), "record"));
     keep_record(m, records, documents, value_text(json_object_get(m->own, "prepare"), "record"));
     /* The lists go on changing in the same step: what is written is what they hold now. */
-    return json_pack("{sssIsIsIsOsOsososOsoso}", "run", m->rules->run, "round", (json_int_t)m->round, "view", (json_int_t)m->view,
-                     "abstain", (json_int_t)m->abstain, "unproven", m->unproven ? m->unproven : json_null(), "items",
-                     m->items ? m->items : json_null(), "checked", json_copy(m->checked), "own", json_copy(m->own), "lock",
-                     m->lock ? m->lock : json_null(), "records", records, "documents", documents);
+    return json_pack("{sssIsIsIsOsOsososOsososO*}", "run", m->rules->run, "round", (json_int_t)m->round, "view",
+                     (json_int_t)m->view, "abstain", (json_int_t)m->abstain, "unproven", m->unproven ? m->unproven : json_null(),
+                     "items", m->items ? m->items : json_null(), "checked", json_copy(m->checked), "own", json_copy(m->own),
+                     "lock", m->lock ? m->lock : json_null(), "records", records, "documents", documents, "closed",
+                     m->closed_list);
 }
 
 void member_persist(struct member *m)
@@ -159,6 +160,9 @@ static void open_round(struct member *m, int64_t round)
     m->previous = round ? member_record_of(m, round - 1) : NULL;
     m->phase = PHASE_AWAIT;
     m->view = -1;
+    m->shut = m->first_shut = 0;
+    replace(&m->closed_list, NULL);
+    replace(&m->committed, json_object());
     m->started = m->closed = m->first_closed = m->view_ends = m->settled_at = 0;
     m->seated = m->behind = false;
     replace(&m->block, NULL);
@@ -215,7 +219,8 @@ static void forget(struct member *m)
     void *next;
     json_object_foreach_safe(m->documents, next, cid, held)
     {
-        bool bound = value_is(held, "type", "contribution") || value_is(held, "type", "received");
+        bool bound =
+            value_is(held, "type", "contribution") || value_is(held, "type", "received") || value_is(held, "type", "commitment");
         bool old = bound && value_integer(json_object_get(held, "payload"), "round") < m->round;
         old = old || (value_is(held, "type", "opening") &&
                       !record_find_contribution(m->previous, value_text(json_object_get(held, "payload"), "contribution"), &did));
@@ -324,6 +329,7 @@ static bool rule_begin(struct member *m)
     size_t i;
     json_array_foreach(m->parts, i, part) m->assigned += json_array_size(json_object_get(part, "shards")) > 0;
     m->started = m->now;
+    m->shut = m->closed_list ? m->now : 0; /* said before a restart */
     m->phase = m->view >= 0 ? PHASE_VOTING : PHASE_TRAINING;
     member_tell_state(m);
     return true;
@@ -386,10 +392,10 @@ static bool rule_catch_up(struct member *m)
 void member_step(struct member *m, const struct event *event, struct actions *out)
 {
     static bool (*const rules[])(struct member *) = {
-        rule_note,          rule_begin,         member_rule_final,   member_rule_requests, member_rule_spots,
-        member_rule_picks,  member_rule_shown,  member_rule_defend,  member_rule_close,    member_rule_freeze,
-        member_rule_enter,  member_rule_jump,   member_rule_timeout, member_rule_lead,     member_rule_prepare,
-        member_rule_commit, member_rule_repeat, member_rule_verify,  member_rule_release,  rule_catch_up,
+        rule_note,          rule_begin,          member_rule_final, member_rule_requests, member_rule_spots,  member_rule_picks,
+        member_rule_shown,  member_rule_defend,  member_rule_shut,  member_rule_close,    member_rule_freeze, member_rule_enter,
+        member_rule_jump,   member_rule_timeout, member_rule_lead,  member_rule_prepare,  member_rule_commit, member_rule_repeat,
+        member_rule_verify, member_rule_release, rule_catch_up,
     };
     m->out = out;
     m->now = event->now;
@@ -451,6 +457,10 @@ static void restore_round(struct member *m, json_t *durable)
         json_object_set_new(m->wanted, name, json_integer(0));
         member_take(m, item);
     }
+    if (json_is_array(json_object_get(durable, "closed"))) {
+        replace(&m->closed_list, json_deep_copy(json_object_get(durable, "closed")));
+        json_decref(member_sign_closed(m));
+    }
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if ((item = json_object_get(m->own, said[i][0])))
             json_decref(member_sign(m, said[i][1], json_deep_copy(item)));
@@ -500,13 +510,13 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    json_t *const owned[] = { m->enrolment, m->finals,     m->documents,    m->listed,    m->wanted,   m->codes,
-                              m->moves,     m->replays,    m->results,      m->asked,     m->answered, m->head,
-                              m->block,     m->committee,  m->parts,        m->items,     m->checked,  m->statements,
-                              m->seen,      m->records,    m->verdicts,     m->namers,    m->judged,   m->prepares,
-                              m->commits,   m->own,        m->lock,         m->lead_set,  m->spots,    m->by_signer,
-                              m->unasked,   m->unanswered, m->contributors, m->uncounted, m->enrolled, m->unproven,
-                              m->received };
+    json_t *const owned[] = { m->enrolment, m->finals,      m->documents,    m->listed,    m->wanted,   m->codes,
+                              m->moves,     m->replays,     m->results,      m->asked,     m->answered, m->head,
+                              m->block,     m->committee,   m->parts,        m->items,     m->checked,  m->statements,
+                              m->seen,      m->records,     m->verdicts,     m->namers,    m->judged,   m->prepares,
+                              m->commits,   m->own,         m->lock,         m->lead_set,  m->spots,    m->by_signer,
+                              m->unasked,   m->unanswered,  m->contributors, m->uncounted, m->enrolled, m->unproven,
+                              m->received,  m->closed_list, m->committed };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     record_memory_clear(&m->memory);

@@ -41,6 +41,7 @@ const char *member_phase(const struct member *member);    /* "await_entropy", "t
 int64_t member_view(const struct member *member);         /* -1 before voting */
 const json_t *member_last(const struct member *member);   /* the newest final record, or NULL */
 const json_t *member_finals(const struct member *member); /* array of { record, certificate } */
+json_t *member_closed(const struct member *member);       /* envelopes of the open round's `closed`; new reference */
 const json_t *member_document(const struct member *member, const char *cid); /* envelope of a document it holds, or NULL */
 
 #endif

@@ -28,8 +28,8 @@ static const json_t *plan_of(struct member *m)
     }
     if (!found)
         return NULL;
-    const json_t *plan = json_object_get(json_object_get(found, "result"), "plan");
-    return value_is(found, "code", "ok") && json_is_object(plan) ? plan : json_null();
+    const json_t *plan = fold_plan_in(m->rules, found);
+    return plan ? plan : json_null();
 }
 
 void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
@@ -57,6 +57,9 @@ static const char *contribution_code(struct member *m, const json_t *document)
         return "unassigned";
     if (json_is_null(plan))
         return "plan";
+    const char *committed = member_commitment_code(m, document);
+    if (!committed || strcmp(committed, "ok"))
+        return committed;
     if (code)
         return json_string_value(code);
     if (member_ask(m, "check", cid))
@@ -90,7 +93,7 @@ static const char *item_code(struct member *m, const json_t *document)
 {
     const char *type = value_text(document, "type");
     const json_t *payload = json_object_get(document, "payload");
-    if (json_object_get(m->listed, value_text(document, "cid")) || !strcmp(type, "received"))
+    if (json_object_get(m->listed, value_text(document, "cid")) || !strcmp(type, "received") || !strcmp(type, "commitment"))
         return "";
     if (!strcmp(type, "contribution"))
         return is_train_round(m) && value_integer(payload, "round") == m->round ? contribution_code(m, document) : "";
@@ -130,8 +133,9 @@ bool member_rule_requests(struct member *m)
     json_t *left = json_array();
     json_array_foreach(m->unasked, i, document)
     {
-        item_code(m, document);
-        if (is_move(document) || (!known && value_is(document, "type", "contribution")))
+        const char *code = item_code(m, document);
+        bool waits = !known || (!code && member_replicates(m) && !member_asked(m, "check", value_text(document, "cid")));
+        if (is_move(document) || (waits && value_is(document, "type", "contribution")))
             json_array_append(left, document);
     }
     json_decref(m->unasked);
@@ -155,7 +159,7 @@ static json_t *own_spots(const struct member *m)
 {
     json_t *own = json_array(), *all, *spot;
     size_t i;
-    if (!value_is(m->previous, "kind", "train"))
+    if (!value_is(m->previous, "kind", "train") && !(m->rules->replicas > 1 && value_is(m->previous, "kind", "skip")))
         return own;
     all = assignment_spots(m->rules, m->previous, m->seed, m->committee);
     json_array_foreach(all, i, spot)
@@ -165,6 +169,21 @@ static json_t *own_spots(const struct member *m)
     }
     json_decref(all);
     return own;
+}
+
+/* A contribution of the round before, and those that are accepted because they say the same. */
+static void challenge_alike(struct member *m, const char *cid, int64_t index)
+{
+    json_t *lines = json_object_get(m->previous, "contributions"), *line;
+    const json_t *wrong = value_find(lines, "cid", cid);
+    size_t i;
+    member_challenge(m, cid, m->round - 1, index);
+    json_array_foreach(lines, i, line)
+    {
+        if (line != wrong && json_object_get(line, "group") && value_is(line, "group", value_text(wrong, "group")) &&
+            value_is(line, "code", "ok") && value_is(wrong, "code", "ok") && member_ask(m, "challenge", value_text(line, "cid")))
+            member_challenge(m, value_text(line, "cid"), m->round - 1, index);
+    }
 }
 
 bool member_rule_spots(struct member *m)
@@ -189,7 +208,7 @@ bool member_rule_spots(struct member *m)
         } else if (json_integer_value(index) < 0 && !m->items && !value_lists(m->checked, cid)) {
             json_array_append_new(m->checked, json_string(cid));
         } else if (json_integer_value(index) >= 0 && member_ask(m, "challenge", cid)) {
-            member_challenge(m, cid, m->round - 1, json_integer_value(index));
+            challenge_alike(m, cid, json_integer_value(index));
             return true;
         }
     }
@@ -312,7 +331,7 @@ static bool may_close(struct member *m)
 {
     const struct rules *rules = m->rules;
     if (m->round == 0) {
-        size_t wanted = rules->allowed ? json_array_size(rules->allowed) : (size_t)rules->trainers_quorum;
+        size_t wanted = rules->allowed ? json_array_size(rules->allowed) : (size_t)(rules->trainers_quorum * rules->replicas);
         if (!m->funded)
             return false;
         count_enrolments(m);
@@ -324,6 +343,8 @@ static bool may_close(struct member *m)
         return passed(m, m->started + rules->round_ms);
     if (!is_train_round(m)) /* a round without training is short, but whoever has a move to make needs the time of one */
         return passed(m, m->started + rules->close_ms) && (!member_awaits_moves(m) || passed(m, m->started + rules->round_ms));
+    if (member_replicates(m))
+        return member_has_shown(m);
     int64_t grace = value_integer(m->previous, "grace_ms");
     count_contributions(m);
     return json_object_size(m->contributors) >= m->assigned ||
@@ -386,7 +407,8 @@ bool member_rule_freeze(struct member *m)
     {
         const char *code = item_code(m, document);
         bool contribution = value_is(document, "type", "contribution");
-        int64_t ms = value_integer(document, "at") - m->started;
+        int64_t ms = (contribution && member_replicates(m) ? member_committed_at(m, document) : value_integer(document, "at")) -
+                     m->started;
         if (code ? !*code : !contribution)
             continue;
         json_array_append_new(m->items, json_pack("{sssssI}", "cid", cid, "code", code ? code : "missing", "ms",

@@ -3,6 +3,7 @@
  *     member.c          events, the open round's life, durable state
  *     member_take.c     messages: documents, records, certificates, final rounds
  *     member_collect.c  items: what is checked, replayed and listed in `received`
+ *     member_closed.c   commitments of the replicated tier: what counts, and when all is shown
  *     member_dispute.c  moves of disputes: what is judged, and this member's own
  *     member_vote.c     views, leader, proposals, votes, certificates
  *     member_verify.c   recomputing decided rounds, releases
@@ -91,6 +92,9 @@ struct member {
     json_t *contributors; /* did -> true: assigned, and a contribution of the round is held; NULL: not counted yet */
     json_t *uncounted, *enrolled; /* of round 0: documents to count; role -> { did -> true }: enrolments that may be taken */
     size_t assigned, good;        /* trainers with a part; contributions found right, where contributors is not NULL */
+    int64_t shut, first_shut;     /* of the replicated tier: since when commitments are closed here, and at t members; 0: not */
+    json_t *closed_list;          /* the commitments that this member said it held then; durable. NULL: it said nothing */
+    json_t *committed;            /* cid of a contribution -> cid of the commitment that belongs to it */
     json_t *statements;           /* "type/view/phase/did" -> document */
     int64_t prepare_votes, commit_votes; /* among them, of all views: fewer than the threshold certify nothing */
     json_t *seen;                        /* did -> highest view */
@@ -145,6 +149,14 @@ json_t *member_sign(struct member *m, const char *type, json_t *payload);
 /* member_collect.c: asks for the replay of a contribution of a decided round, once; signs and sends a challenge. */
 void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round);
 void member_challenge(struct member *m, const char *cid, int64_t round, int64_t index);
+
+/* member_closed.c */
+bool member_replicates(const struct member *m); /* the open round is one of the replicated tier */
+const char *member_commitment_code(struct member *m, const json_t *contribution); /* "ok", "uncommitted"; NULL: not known yet */
+int64_t member_committed_at(struct member *m, const json_t *contribution);        /* when its commitment came */
+bool member_has_shown(struct member *m);                                          /* all, or enough, of what was committed to */
+json_t *member_sign_closed(struct member *m);                                     /* an envelope; NULL after a halt */
+bool member_rule_shut(struct member *m);
 
 /* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
 const char *member_move_code(struct member *m, const json_t *document);

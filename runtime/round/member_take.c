@@ -120,7 +120,7 @@ static bool is_claim(const char *type)
     return !strcmp(type, "challenge") || !strcmp(type, "opening") || !strcmp(type, "pick") || !strcmp(type, "equivocation");
 }
 
-/* Contributions, enrolments, leaves, moves of disputes, equivocations: what a record may list. */
+/* Contributions and their commitments, enrolments, leaves, moves of disputes, equivocations: what a record may list. */
 static void take_item(struct member *m, json_t *document)
 {
     const char *type = value_text(document, "type"), *cid = value_text(document, "cid");
@@ -130,7 +130,7 @@ static void take_item(struct member *m, json_t *document)
     json_t *first = NULL;
     if (json_object_get(m->documents, cid) || json_object_get(m->listed, cid))
         return;
-    if (!strcmp(type, "contribution")) {
+    if (!strcmp(type, "contribution") || !strcmp(type, "commitment")) {
         if (round < m->round || round > m->round + 1 || !knows_signer(m, did))
             return;
         int64_t held = held_of(m, type, did, round, &first);
@@ -186,7 +186,7 @@ static void answer_behind(struct member *m, const char *did, int64_t round)
     member_send(m, json_pack("[s]", did), json_pack("{so}", "finals", finals));
 }
 
-/* Received, proposal, vote: one a signer, view and phase. */
+/* Received, proposal, vote, closed: one a signer, view and phase. */
 static void take_statement(struct member *m, json_t *document)
 {
     const json_t *payload = json_object_get(document, "payload");
@@ -206,7 +206,8 @@ static void take_statement(struct member *m, json_t *document)
         return; /* repeated */
     if (round > m->round || (!strcmp(type, "received") && !received_check(payload, NULL)))
         return;
-    if (view > value_integer(m->seen, did) || !json_object_get(m->seen, did))
+    bool closes = !strcmp(type, "closed"); /* said before there are views */
+    if (!closes && (view > value_integer(m->seen, did) || !json_object_get(m->seen, did)))
         json_object_set_new(m->seen, did, json_integer(view));
     if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
         return;
@@ -224,7 +225,7 @@ static void take_statement(struct member *m, json_t *document)
 
 static bool is_statement(const char *type)
 {
-    return !strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote");
+    return !strcmp(type, "received") || !strcmp(type, "proposal") || !strcmp(type, "vote") || !strcmp(type, "closed");
 }
 
 /* An envelope that was opened. */

@@ -476,6 +476,9 @@ static json_t *own_items(const struct member *m)
         if (mine && (value_is(document, "type", "challenge") || value_is(document, "type", "equivocation")))
             json_array_append(list, json_object_get(document, "envelope"));
     }
+    const json_t *closed = member_statement(m, "closed", 0, "", m->did);
+    if (closed && member_may_sign(m))
+        json_array_append(list, json_object_get(closed, "envelope"));
     bool in = value_find(json_object_get(m->previous, "members"), "did", m->did);
     json_t *enrolment = m->unproven ? m->unproven : in ? NULL : m->enrolment;
     if (enrolment && !value_find(json_object_get(m->previous, "convicted"), "did", m->did))

@@ -62,6 +62,8 @@ static json_t *earners_of(const json_t *list, const json_t *convicted, int64_t r
     json_t *item;
     json_array_foreach((json_t *)list, i, item)
     {
+        if (json_object_get(item, "code")) /* its group did not agree */
+            continue;
         if (!is_removed(convicted, value_text(item, "did"), round))
             json_array_append_new(earners, json_pack("{sOsOsI}", "did", json_object_get(item, "did"), "account",
                                                      json_object_get(item, "account"), "weight",

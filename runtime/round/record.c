@@ -14,6 +14,7 @@
 #include "runtime/round/membership.h"
 #include "runtime/round/payout.h"
 #include "runtime/round/received.h"
+#include "runtime/round/replica.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
 
@@ -128,8 +129,8 @@ static void convict(struct making *m, const char *did, int64_t round)
     json_array_foreach(m->entries, i, entry)
     {
         int64_t at = value_integer(entry, "round");
-        if (at >= round && at < m->round && value_find(json_object_get(entry, "contributions"), "did", did) &&
-            (!m->correct || at < m->correct))
+        const json_t *line = value_find(json_object_get(entry, "contributions"), "did", did);
+        if (at >= round && at < m->round && line && !json_object_get(line, "code") && (!m->correct || at < m->correct))
             m->correct = at;
     }
 }
@@ -209,14 +210,17 @@ static json_t *list_contributions(struct making *m)
         if (strcmp(type, "contribution"))
             continue;
         const char *did = value_text(payload, "signer");
-        int64_t weight = value_integer(value_find(m->parts, "did", did), "weight");
-        json_array_append_new(list, json_pack("{sssOsssIsOss}", "did", did, "cid", json_object_get(item, "cid"), "code",
+        json_t *part = value_find(m->parts, "did", did);
+        int64_t weight = value_integer(part, "weight");
+        json_array_append_new(list, json_pack("{sssOsssIsOsssO*}", "did", did, "cid", json_object_get(item, "cid"), "code",
                                               contribution_code(m, item, payload, weight, right), "weight", (json_int_t)weight,
-                                              "arrival", json_object_get(item, "ms"), "body", value_text(payload, "body")));
+                                              "arrival", json_object_get(item, "ms"), "body", value_text(payload, "body"),
+                                              "group", json_object_get(part, "group")));
     }
     json_decref(right);
     value_sort(list, "cid");
     value_sort(list, "did");
+    replica_judge(list, m->in->documents);
     json_object_set_new(m->record, "contributions", list);
     return list;
 }
@@ -244,10 +248,12 @@ static json_t *make_entry(struct making *m, const json_t *contributions, const j
     json_array_foreach((json_t *)contributions, i, item)
     {
         const json_t *member = value_find(json_object_get(m->in->previous, "members"), "did", value_text(item, "did"));
-        if (value_is(item, "code", "ok"))
-            json_array_append_new(kept, json_pack("{sOsOsOss}", "did", json_object_get(item, "did"), "cid",
-                                                  json_object_get(item, "cid"), "weight", json_object_get(item, "weight"),
-                                                  "account", value_text(member, "account")));
+        bool differs = value_is(item, "code", "differs");
+        if (differs || value_is(item, "code", "ok"))
+            json_array_append_new(
+                kept, json_pack("{sOsOsOsssO*sO*}", "did", json_object_get(item, "did"), "cid", json_object_get(item, "cid"),
+                                "weight", json_object_get(item, "weight"), "account", value_text(member, "account"), "group",
+                                json_object_get(item, "group"), "code", differs ? json_object_get(item, "code") : NULL));
     }
     json_array_foreach((json_t *)m->in->received, i, item)
     {
@@ -283,10 +289,10 @@ static bool find_plan(struct making *m, const json_t **plan)
     json_decref(request);
     if (!found)
         return false;
-    if (!value_is(found, "code", "ok") || !json_is_object(json_object_get(json_object_get(found, "result"), "plan")))
+    if (!fold_plan_in(m->rules, found))
         m->reason = "plan";
     else
-        *plan = json_object_get(json_object_get(found, "result"), "plan");
+        *plan = fold_plan_in(m->rules, found);
     return true;
 }
 
@@ -334,9 +340,7 @@ static bool decide(struct making *m, const json_t *contributions, const json_t *
     } else if (paused) {
         m->reason = "paused";
     } else if (trains && !*m->reason) {
-        size_t i, accepted = 0;
-        json_t *item;
-        json_array_foreach((json_t *)contributions, i, item) accepted += value_is(item, "code", "ok");
+        size_t accepted = replica_accepted(contributions);
         if (accepted < (size_t)amendment_quorum(m->rules, m->in->previous, m->round))
             m->reason = "quorum";
     }
@@ -360,7 +364,8 @@ static bool decide(struct making *m, const json_t *contributions, const json_t *
         return false;
     if (entry && *m->reason) {
         json_object_set_new(entry, "kind", json_string("skip"));
-        json_object_set_new(entry, "contributions", json_array());
+        json_object_set_new(entry, "contributions",
+                            json_is_object(plan) ? replica_unaccepted(json_object_get(entry, "contributions")) : json_array());
     }
     const char *kind = m->round == 0 ? "open" : *m->reason ? "skip" : trains ? "train" : "close";
     json_object_set_new(m->record, "kind", json_string(kind));
@@ -426,6 +431,12 @@ static json_t *copy_list(const json_t *record, const char *name)
     return list ? json_deep_copy(list) : json_array();
 }
 
+/* Whose shards they are: a group's, or a trainer's own. */
+static const char *taker_of(const json_t *part)
+{
+    return value_text(part, json_object_get(part, "group") ? "group" : "did");
+}
+
 static void set_unreturned(struct making *m, const json_t *contributions)
 {
     bool paused = amendment_pauses(m->rules, m->in->previous, m->round); /* what was not returned waits */
@@ -435,12 +446,13 @@ static void set_unreturned(struct making *m, const json_t *contributions)
     json_array_foreach((json_t *)contributions, i, item)
     {
         if (value_is(item, "code", "ok"))
-            json_object_set_new(returned, value_text(item, "did"), json_true());
+            json_object_set_new(returned, taker_of(item), json_true());
     }
     json_array_foreach(m->parts, i, part)
     {
-        if (!json_object_get(returned, value_text(part, "did")))
+        if (!json_object_get(returned, taker_of(part)))
             json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
+        json_object_set_new(returned, taker_of(part), json_true()); /* of a group once */
     }
     json_decref(returned);
     if (m->rules->regions && amendment_trains(m->rules, m->in->previous, m->round)) {

@@ -10,14 +10,15 @@
  *       committee: [ did ], received: [ cid ],                               leader order; ascending by cid
  *       height, time, funded, next_height,                                   (f+1)-th largest of R; h_{r+1}
  *       start,                                                               state root of record r-1
- *       contributions: [ { did, cid, code, weight, arrival, body } ],        ascending by did, then cid; also the refused
+ *       contributions: [ { did, cid, code, weight, arrival, body, group? } ], ascending by did, then cid; also the refused. group: replica.h
  *       items: [ { cid, type, did, code } ],                                 enrolments, leaves, challenges, openings, picks, equivocations
  *       plan, aggregate, outer, state, telemetry,
  *       members: [ { did, role, account, enrolment, absent } ],              who is counted from the next round on; ascending by did
  *       undealt: [ shard ],                                                  only with regions: those that nobody enrolled may have; also in
  *       unreturned: [ shard ], arrivals: [ [ ms ] ], grace_ms,               grace.h: of the last three train rounds; window of round r+1
  *       unsettled: [ { round, kind, settled, outer, state, plan,             roots before the round, corrected ones
- *                      contributions: [ { did, cid, weight, account } ], syncers: [ { did, account } ] } ],
+ *                      contributions: [ { did, cid, weight, account, group?, code? } ],      code: neither used nor paid (replica.h)
+ *                      syncers: [ { did, account } ] } ],
  *       correct,                                                             earliest round still to be folded again, 0: none
  *       convicted: [ { did, round, record } ], barred: [ did ],              barred: filed a challenge that was rejected
  *       disputes,                                                            open ones (dispute.h); their rounds are not settled

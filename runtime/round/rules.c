@@ -144,6 +144,7 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
     rules->spot_check = decimal(&in, "trust.spot_check", 1);
     rules->checkpoint_every = at(spec, "trust.checkpoint_every") ? integer(&in, "trust.checkpoint_every", 1, 1 << 20) : 1;
     rules->batches = at(spec, "limits.batches") ? integer(&in, "limits.batches", 1, 65536) : 0;
+    rules->replicas = at(spec, "trust.replicas") ? integer(&in, "trust.replicas", 1, 1000) : 1;
     rules->challenge_rounds = integer(&in, "trust.challenge_rounds", 2, 1000);
     rules->answer_rounds = integer(&in, "trust.answer_rounds", 1, 1000);
     rules->rollback = at(spec, "trust.correction") && !strcmp(json_string_value(at(spec, "trust.correction")) ?: "", "rollback");

@@ -28,6 +28,7 @@ struct rules {
     int64_t spot_check;       /* units */
     int64_t checkpoint_every; /* steps; 1 where the spec does not say */
     int64_t batches;          /* most batches of a step that a trainer may state; 0: all do one */
+    int64_t replicas;         /* machines that get the same shards (replica.h); 1 where the spec does not say */
     int64_t challenge_rounds, answer_rounds, seed_lead;
     int64_t expiry_rounds, share_trainers, share_syncers; /* shares in units */
     int rollback;                                         /* correction: 0 refold, 1 rollback */

@@ -133,8 +133,9 @@ float step_log_loss(const struct step_log *log)
 json_t *probe_positions(const json_t *context, int64_t step, uint64_t values)
 {
     struct hash seed = document_hash(context, "seed");
+    const char *group = document_text(context, "group");
 
-    return assignment_positions(seed, document_text(context, "did"), step, PROBE_VALUES, values);
+    return assignment_positions(seed, group ? group : document_text(context, "did"), step, PROBE_VALUES, values);
 }
 
 static bool same_bits(const json_t *text, float value)

@@ -48,16 +48,22 @@ static json_t *panel(const struct trainer *t, const json_t *but)
     return to;
 }
 
-void trainer_push(struct trainer *t, json_t *envelope, const json_t *but)
+/* Takes the reference of `documents`. */
+static void push_all(struct trainer *t, json_t *documents, const json_t *but)
 {
     json_t *to = panel(t, but);
     if (json_array_size(to))
-        trainer_act(t, ACTION_SEND, json_pack("{sos{s[O]}}", "to", to, "message", "documents", envelope));
-    else
-        json_decref(to);
+        trainer_act(t, ACTION_SEND, json_pack("{sOs{sO}}", "to", to, "message", "documents", documents));
+    json_decref(to);
+    json_decref(documents);
 }
 
-static void tell_state(struct trainer *t)
+void trainer_push(struct trainer *t, json_t *envelope, const json_t *but)
+{
+    push_all(t, json_pack("[O]", envelope), but);
+}
+
+void trainer_tell_state(struct trainer *t)
 {
     trainer_act(t, ACTION_STATE, json_pack("{sssIsi}", "phase", trainer_phase(t), "round", (json_int_t)t->round, "view", -1));
 }
@@ -80,15 +86,19 @@ static void open_round(struct trainer *t)
     t->previous = t->round ? json_object_get(json_array_get(t->finals, (size_t)t->round - 1), "record") : NULL;
     t->phase = FOLLOWING;
     t->asked_block = t->asked_plan = t->asked_training = false;
-    t->pushed_at = t->fetched_at = t->shown_at = 0;
+    t->pushed_at = t->fetched_at = t->shown_at = t->committed_at = 0;
     t->plan_hash[0] = 0;
     clear(&t->block);
     clear(&t->plan);
     clear(&t->contribution);
     clear(&t->envelope);
     clear(&t->shown);
+    clear(&t->committee);
+    clear(&t->commitment);
     json_object_clear(t->acknowledged);
     json_object_clear(t->shown_to);
+    json_object_clear(t->committed_to);
+    json_object_clear(t->closed);
     if (t->previous && record_is_last(t->rules, t->previous))
         t->phase = DONE;
 }
@@ -111,7 +121,7 @@ static void take_final(struct trainer *t, json_t *final)
     open_round(t);
     if (t->phase == DONE)
         trainer_act(t, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)t->round - 1));
-    tell_state(t);
+    trainer_tell_state(t);
 }
 
 /* ---- rules: each does at most one thing ----------------------------------------------------------------------------- */
@@ -212,7 +222,7 @@ static void rule_leave(struct trainer *t)
     } else if (!is_owed(t)) {
         t->phase = DONE;
         trainer_act(t, ACTION_DONE, json_pack("{sI}", "round", (json_int_t)t->round - 1));
-        tell_state(t);
+        trainer_tell_state(t);
     }
 }
 
@@ -255,13 +265,13 @@ static void rule_train(struct trainer *t)
         return;
     trainer_act(t, ACTION_TRAIN, json_pack("{sIso}", "round", (json_int_t)t->round, "context", context));
     t->phase = TRAINING;
-    tell_state(t);
+    trainer_tell_state(t);
 }
 
 static void rule_push(struct trainer *t)
 {
     struct error err = { 0 };
-    if (!t->contribution || t->phase >= DONE)
+    if (!t->contribution || t->phase >= DONE || !trainer_may_show(t))
         return;
     if (!t->envelope) {
         t->envelope = t->signing.sign(t->signing.context, "contribution", t->contribution, &err);
@@ -271,10 +281,10 @@ static void rule_push(struct trainer *t)
         }
         value_cid(t->contribution, t->cid);
         t->phase = PUSHING;
-        tell_state(t);
+        trainer_tell_state(t);
     }
     if (trainer_due(t, &t->pushed_at))
-        trainer_push(t, t->envelope, t->acknowledged);
+        push_all(t, trainer_shown(t), t->acknowledged);
 }
 
 /* ---- events --------------------------------------------------------------------------------------------------------- */
@@ -300,6 +310,7 @@ static void take_event(struct trainer *t, const struct event *event)
     switch (event->kind) {
     case EVENT_MESSAGE:
         json_array_foreach(json_object_get(body, "finals"), i, item) take_final(t, item);
+        json_array_foreach(json_object_get(body, "documents"), i, item) trainer_take_closed(t, item);
         break;
     case EVENT_BLOCK:
         if (t->previous && value_integer(body, "height") >= value_integer(t->previous, "next_height") && !t->block)
@@ -309,8 +320,8 @@ static void take_event(struct trainer *t, const struct event *event)
         t->funded = true;
         break;
     case EVENT_COMPUTED:
-        if (*t->plan_hash && value_is(body, "hash", t->plan_hash) && value_is(body, "code", "ok") && !t->plan)
-            t->plan = json_incref(json_object_get(json_object_get(body, "result"), "plan"));
+        if (*t->plan_hash && value_is(body, "hash", t->plan_hash) && !t->plan)
+            t->plan = json_incref((json_t *)fold_plan_in(t->rules, body));
         break;
     case EVENT_TRAINED:
         take_trained(t, body);
@@ -325,6 +336,8 @@ static void take_event(struct trainer *t, const struct event *event)
     case EVENT_ACKNOWLEDGED:
         if (value_is(body, "cid", t->cid))
             json_object_set_new(t->acknowledged, value_text(body, "did"), json_true());
+        else if (t->commitment && value_is(body, "cid", t->committed))
+            json_object_set_new(t->committed_to, value_text(body, "did"), json_true());
         else if (json_is_object(t->shown) && value_is(body, "cid", t->shown_cid))
             json_object_set_new(t->shown_to, value_text(body, "did"), json_true());
         break;
@@ -397,6 +410,8 @@ struct trainer *trainer_new(const struct trainer_start *start, struct error *err
     t->challenges = json_object();
     t->waits = json_object();
     t->shown_to = json_object();
+    t->committed_to = json_object();
+    t->closed = json_object();
     t->audit = start->audit;
     snprintf(t->did, sizeof t->did, "%s", start->did);
     if (!restore(t, start, err)) {
@@ -424,6 +439,10 @@ void trainer_free(struct trainer *t)
     clear(&t->waits);
     clear(&t->shown);
     clear(&t->shown_to);
+    clear(&t->committee);
+    clear(&t->commitment);
+    clear(&t->committed_to);
+    clear(&t->closed);
     free(t);
 }
 
@@ -434,7 +453,7 @@ int64_t trainer_round(const struct trainer *t)
 
 const char *trainer_phase(const struct trainer *t)
 {
-    static const char *const names[] = { "following", "training", "pushing", "done", "halted" };
+    static const char *const names[] = { "following", "training", "committing", "pushing", "done", "halted" };
     return names[t->phase];
 }
 

@@ -49,7 +49,7 @@ void trainer_free(struct trainer *trainer);
 void trainer_step(struct trainer *trainer, const struct event *event, struct actions *out);
 
 int64_t trainer_round(const struct trainer *trainer);
-const char *trainer_phase(const struct trainer *trainer); /* "following", "training", "pushing", "done", "halted" */
+const char *trainer_phase(const struct trainer *trainer); /* "following", "training", "committing", "pushing", "done", "halted" */
 const json_t *trainer_finals(const struct trainer *trainer);
 
 #endif

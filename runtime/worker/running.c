@@ -37,13 +37,13 @@ bool running_data(struct running *r, const json_t *shards, struct error *err)
     size_t count = json_array_size(shards);
     const struct examples **lists = calloc(count + 1, sizeof *lists);
     struct batch_rules rules = r->s->rules;
-    bool ok = true;
+    bool ok = true, group = document_text(r->context, "group") != NULL;
 
     rules.batch_tokens *= batches_of(r->context);
 
     if (r->s->rollout.samples) {
         free(lists);
-        ok = rollouts_new(&r->rollouts, r->s, shards, seed, document_text(r->context, "did"), r->round,
+        ok = rollouts_new(&r->rollouts, r->s, shards, seed, document_text(r->context, group ? "group" : "did"), r->round,
                           plan_number(r->plan, "clip", 0), err);
         r->rollouts.batch_tokens = rules.batch_tokens;
         return ok;

@@ -58,7 +58,9 @@ with 's/seed_lead = 30/seed_lead = 3/' | refuses "seed lead" "seed_lead: 150 ms 
 with 's/quorum = { trainers = 2/quorum = { trainers = 4/' | refuses "quorum" "quorum.trainers: 4 trainers are needed" "3 are allowed"
 with 's/max_ms = 20000/max_ms = 500/' | refuses "grace" "quorum.grace: min_ms 1000, max_ms 500, round_ms 60000 do not ascend"
 with 's/tier = "known"/tier = "opne"/' | refuses "choice" 'trust.tier: unknown tier "opne"' "known: open known"
-with 's/tier = "known"/tier = "replicated"/' | refuses "later tier" "trust.tier: the replicated tier: not offered by this version"
+with 's/tier = "known"/tier = "attested"/' | refuses "later tier" "trust.tier: the attested tier: not offered by this version"
+with 's/tier = "known"/tier = "replicated"/' | refuses "one replica" "trust.replicas: 1 replicas: the replicated tier has two at least"
+with 's/tier = "known"/tier = "replicated"/; s/replicas = 1/replicas = 16/' | refuses "too few machines" "quorum.trainers: "
 with 's/mode = "allow-list"/mode = "open"/' | refuses "open admission that costs nothing" "open admission without deposit or stake"
 with 's/aggregators = { { script = "norm_clip" }, /aggregators = { /; s/tier = "known"/tier = "open"/' |
     refuses "open without a robust rule" "aggregators: the open tier needs an aggregator that declares robust = true" "trimmed_mean"

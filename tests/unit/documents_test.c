@@ -168,6 +168,12 @@ static json_t *fields_of(enum document_type type)
         if (type == DOCUMENT_PICK)
             json_object_set_new(out, "evidence", document_json_cid(thing));
         return out;
+    case DOCUMENT_COMMITMENT:
+        json_object_set_new(out, "digest", document_json_hash(thing));
+        return out;
+    case DOCUMENT_CLOSED:
+        json_object_set_new(out, "commitments", json_pack("[o]", document_json_cid(thing)));
+        return out;
     case DOCUMENT_AMENDMENT:
         json_object_del(out, "round");
         json_object_set_new(out, "number", json_integer(1));
@@ -190,7 +196,7 @@ static json_t *fields_of(enum document_type type)
 static const enum document_type simple[] = { DOCUMENT_IDENTITY,  DOCUMENT_ENROLMENT,    DOCUMENT_LEAVE,   DOCUMENT_CONTRIBUTION,
                                              DOCUMENT_RECEIVED,  DOCUMENT_PROPOSAL,     DOCUMENT_VOTE,    DOCUMENT_CERTIFICATE,
                                              DOCUMENT_CHALLENGE, DOCUMENT_EQUIVOCATION, DOCUMENT_OPENING, DOCUMENT_PICK,
-                                             DOCUMENT_AMENDMENT };
+                                             DOCUMENT_AMENDMENT, DOCUMENT_COMMITMENT,   DOCUMENT_CLOSED };
 enum { SIMPLE = sizeof simple / sizeof *simple };
 
 static int who_signs(enum document_type type)

@@ -146,7 +146,7 @@ static const struct {
     enum error_code code;
 } bad[] = {
     { "quorum.round_sm", "1", "quorum", "unknown field \"round_sm\"", "did you mean \"round_ms\"?", ERROR_UNKNOWN },
-    { "trust.tier", "\"opne\"", "trust.tier", "unknown tier \"opne\"; known: open known", "", ERROR_UNKNOWN },
+    { "trust.tier", "\"opne\"", "trust.tier", "unknown tier \"opne\"; known: open known replicated", "", ERROR_UNKNOWN },
     { "rounds", "0", "rounds", "0 is not between 1 and 1000000", "", ERROR_RANGE },
     { "rounds", "\"ten\"", "rounds", "an integer is expected", "", ERROR_TYPE },
     { "rounds", NULL, "rounds", "missing", "", ERROR_MISSING },
@@ -188,14 +188,17 @@ static const struct {
     { "seed_lead", "19", "seed_lead", "one view takes 1000 ms", "raise seed_lead", ERROR_RANGE },
     { "limits.script_seconds", "1.5", "limits.script_seconds", "an integer is expected", "", ERROR_TYPE },
     /* what comes later */
-    { "trust.tier", "\"replicated\"", "trust.tier", "not offered by this version", "", ERROR_UNSUPPORTED },
+    { "trust.tier", "\"replicated\"", "trust.replicas", "1 replicas: the replicated tier has two at least", "two machines",
+      ERROR_RANGE },
     { "trust.tier", "\"attested\"", "trust.tier", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "trust.tier", "\"confidential\"", "trust.tier", "not offered by this version", "", ERROR_UNSUPPORTED },
     { "trust.admission.mode", "\"open\"", "trust.admission.allowed", "only an allow-list", "", ERROR_UNKNOWN },
     { "trust.admission", "{\"mode\":\"open\"}", "trust.deposit", "identities would cost nothing", "trust.stake", ERROR_MISSING },
     { "trust.admission", "{\"mode\":\"stake\"}", "trust.stake", "without a stake", "", ERROR_MISSING },
     { "trust.admission", "{\"mode\":\"allow-list\"}", "trust.admission.allowed", "missing", "", ERROR_MISSING },
-    { "trust.replicas", "2", "trust.replicas", "not offered by this version", "", ERROR_UNSUPPORTED },
+    { "trust.replicas", "2", "trust.replicas", "2 replicas: the replicated tier has two at least, the others one",
+      "trust.tier = \"replicated\"", ERROR_RANGE },
+    { "trust.replicas", "17", "trust.replicas", "17", "", ERROR_RANGE },
     { "trust.stake", "\"-1\"", "trust.stake", "", "", ERROR_SYNTAX },
     { "trust.checkpoint_every", "0", "trust.checkpoint_every", "", "", ERROR_RANGE },
     { "committee.weights", "[]", "committee.weights", "not offered by this version", "", ERROR_UNSUPPORTED },
