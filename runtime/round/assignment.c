@@ -136,6 +136,30 @@ json_t *assignment_draw(const struct rules *rules, const json_t *previous, struc
     return parts;
 }
 
+/* Whose shards they are: a group's, or a trainer's own. */
+static const char *taker_of(const json_t *part)
+{
+    return value_text(part, json_object_get(part, "group") ? "group" : "did");
+}
+
+void assignment_unreturned(const json_t *parts, const json_t *contributions, json_t *list)
+{
+    json_t *returned = json_object(), *item, *part, *shard;
+    size_t i, k;
+    json_array_foreach((json_t *)contributions, i, item)
+    {
+        if (value_is(item, "code", "ok"))
+            json_object_set_new(returned, taker_of(item), json_true());
+    }
+    json_array_foreach((json_t *)parts, i, part)
+    {
+        if (!json_object_get(returned, taker_of(part)))
+            json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
+        json_object_set_new(returned, taker_of(part), json_true()); /* of a group once */
+    }
+    json_decref(returned);
+}
+
 json_t *assignment_undealt(const struct rules *rules, const json_t *parts)
 {
     json_t *undealt = json_array(), *part, *shard;

@@ -19,6 +19,9 @@
  * trainer's weight is its number of shards; with `limits.batches` the batches of a step, which it stated, 0 without a shard. New reference. */
 json_t *assignment_draw(const struct rules *rules, const json_t *previous, struct hash seed);
 
+/* Appends to `list` the shards of parts of which a record accepts no contribution. */
+void assignment_unreturned(const json_t *parts, const json_t *contributions, json_t *list);
+
 /* The shards in nobody's part, ascending. New reference. */
 json_t *assignment_undealt(const struct rules *rules, const json_t *parts);
 

@@ -431,30 +431,11 @@ static json_t *copy_list(const json_t *record, const char *name)
     return list ? json_deep_copy(list) : json_array();
 }
 
-/* Whose shards they are: a group's, or a trainer's own. */
-static const char *taker_of(const json_t *part)
-{
-    return value_text(part, json_object_get(part, "group") ? "group" : "did");
-}
-
 static void set_unreturned(struct making *m, const json_t *contributions)
 {
     bool paused = amendment_pauses(m->rules, m->in->previous, m->round); /* what was not returned waits */
-    json_t *list = paused ? copy_list(m->in->previous, "unreturned") : json_array(), *part, *shard;
-    json_t *returned = json_object(), *item;
-    size_t i, k;
-    json_array_foreach((json_t *)contributions, i, item)
-    {
-        if (value_is(item, "code", "ok"))
-            json_object_set_new(returned, taker_of(item), json_true());
-    }
-    json_array_foreach(m->parts, i, part)
-    {
-        if (!json_object_get(returned, taker_of(part)))
-            json_array_foreach(json_object_get(part, "shards"), k, shard) json_array_append(list, shard);
-        json_object_set_new(returned, taker_of(part), json_true()); /* of a group once */
-    }
-    json_decref(returned);
+    json_t *list = paused ? copy_list(m->in->previous, "unreturned") : json_array();
+    assignment_unreturned(m->parts, contributions, list);
     if (m->rules->regions && amendment_trains(m->rules, m->in->previous, m->round)) {
         json_t *undealt = assignment_undealt(m->rules, m->parts);
         json_array_extend(list, undealt);

@@ -7,6 +7,7 @@
 #include "runtime/round/committee.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/history.h"
+#include "runtime/round/replica.h"
 #include "runtime/round/value.h"
 
 const json_t *check_record(const struct sim *s, int64_t round)
@@ -27,6 +28,22 @@ static bool too_many_lie(const struct sim *s, const json_t *committee)
     for (size_t i = 0; i < json_array_size(committee); i++)
         liars += !is_honest(s, json_string_value(json_array_get(committee, i)));
     return liars && liars > committee_quorum(&s->rules, committee).f;
+}
+
+/* In the replicated tier what counts is what q members listed when they closed. Liars may have told each member something else: those that are
+ * honest are enough where the commitment was in time for all. */
+static bool was_committed(const struct sim *s, const json_t *contribution)
+{
+    char cid[CID_TEXT], key[96];
+    int64_t listed = 0;
+    if (!s->set->replicas)
+        return true;
+    replica_commitment_cid(contribution, cid);
+    for (int i = 0; i < s->set->syncers; i++) {
+        snprintf(key, sizeof key, "%s/%lld", s->nodes[i].did, (long long)value_integer(contribution, "round"));
+        listed += value_lists(json_object_get(s->closed_of, key), cid);
+    }
+    return listed >= s->set->threshold;
 }
 
 /* ---- what leaves a machine -------------------------------------------------------------------------------------------- */
@@ -51,7 +68,7 @@ static void check_received(struct sim *s, struct node *from, json_t *payload)
     json_object_foreach(from->closing, cid, envelope)
     {
         const json_t *said = json_object_get(envelope, "payload");
-        if (value_integer(said, "round") == round && is_honest(s, value_text(said, "signer")) &&
+        if (value_integer(said, "round") == round && is_honest(s, value_text(said, "signer")) && was_committed(s, said) &&
             !value_is(value_find(items, "cid", cid), "code", "ok"))
             sim_fail(s, CENSORED, "%s held the contribution of %s when it closed round %lld and does not list it", from->did,
                      value_text(said, "signer"), (long long)round);
@@ -132,6 +149,10 @@ void check_statement(struct sim *s, struct node *from, const json_t *envelope)
     sim_tell(s, 1, from->did, "%s %s round %lld view %lld %.12s", type, value_text(payload, "phase"),
              (long long)value_integer(payload, "round"), (long long)value_integer(payload, "view"),
              value_text(payload, "record") + (strlen(value_text(payload, "record")) > 12 ? 50 : 0));
+    if (!strcmp(type, "closed")) {
+        snprintf(key, sizeof key, "%s/%lld", from->did, (long long)value_integer(payload, "round"));
+        json_object_set(s->closed_of, key, json_object_get(payload, "commitments"));
+    }
     if (strcmp(type, "received"))
         return;
     check_received(s, from, payload);
@@ -167,12 +188,45 @@ static bool recomputes(struct sim *s, const json_t *previous, const json_t *fina
     return history_check_round(&s->rules, previous, final, &signing, &source, err);
 }
 
+/* Parts that were accepted: of a group one. */
 static size_t accepted(const json_t *record)
 {
-    size_t i, count = 0;
-    json_t *item;
-    json_array_foreach(json_object_get(record, "contributions"), i, item) count += value_is(item, "code", "ok");
+    json_t *parts = json_object(), *item;
+    size_t i;
+    json_array_foreach(json_object_get(record, "contributions"), i, item)
+    {
+        if (value_is(item, "code", "ok"))
+            json_object_set_new(parts, value_text(item, json_object_get(item, "group") ? "group" : "did"), json_true());
+    }
+    size_t count = json_object_size(parts);
+    json_decref(parts);
     return count;
+}
+
+/* Two of a group, alike, and nobody who did not train among them. */
+static void check_groups(struct sim *s, const json_t *record)
+{
+    json_t *list = json_object_get(record, "contributions"), *item, *other;
+    long long round = (long long)value_integer(record, "round");
+    size_t i, k;
+    json_array_foreach(list, i, item)
+    {
+        size_t alike = 0, node = (size_t)sim_find(s, value_text(item, "did"));
+        if (!s->set->replicas || !value_is(item, "code", "ok"))
+            continue;
+        json_array_foreach(list, k, other)
+        {
+            if (!value_is(other, "group", value_text(item, "group")) || !value_is(other, "code", "ok"))
+                continue;
+            alike++;
+            if (!value_is(other, "body", value_text(item, "body")))
+                sim_fail(s, MONEY, "round %lld accepts two results of one group", round);
+        }
+        if (alike < 2)
+            sim_fail(s, MONEY, "round %lld accepts what %s alone gave", round, value_text(item, "did"));
+        if (s->nodes[node].lie == LIE_COPY)
+            sim_fail(s, MONEY, "round %lld accepts what %s copied", round, value_text(item, "did"));
+    }
 }
 
 /* Whether an honest member said so. */
@@ -213,6 +267,7 @@ static void check_kind(struct sim *s, const json_t *previous, const json_t *reco
             sim_fail(s, MONEY, "round %lld accepts a contribution of %s that no honest member found right", (long long)round,
                      value_text(item, "did"));
     }
+    check_groups(s, record);
     if (value_is(record, "kind", "train") && (int64_t)accepted(record) < amendment_quorum(&s->rules, previous, round))
         sim_fail(s, STATE, "round %lld trains with fewer than the quorum", (long long)round);
     json_array_foreach(json_object_get(record, "members"), i, item)
@@ -260,8 +315,9 @@ static void check_timely(struct sim *s, const json_t *record)
     json_object_foreach(all, cid, envelope)
     {
         const json_t *said = json_object_get(envelope, "payload");
-        if (value_integer(said, "round") == round && is_honest(s, value_text(said, "signer")) &&
-            !value_is(value_find(json_object_get(record, "contributions"), "cid", cid), "code", "ok"))
+        const char *code = value_text(value_find(json_object_get(record, "contributions"), "cid", cid), "code");
+        bool taken = !strcmp(code, "ok") || (s->set->replicas && (!strcmp(code, "differs") || !strcmp(code, "alone")));
+        if (value_integer(said, "round") == round && is_honest(s, value_text(said, "signer")) && was_committed(s, said) && !taken)
             sim_fail(s, CENSORED, "round %lld leaves out the contribution of %s", (long long)round, value_text(said, "signer"));
     }
     json_decref(all);
@@ -426,14 +482,20 @@ static bool stands(const struct sim *s, const json_t *last, const char *did, int
 
 static json_t *kept_of(const struct sim *s, const json_t *record, const json_t *last)
 {
-    json_t *kept = json_array(), *item;
+    json_t *kept = json_array(), *item, *groups = json_object();
     size_t i;
     json_array_foreach(json_object_get(record, "contributions"), i, item)
     {
+        if (json_object_get(groups, value_text(item, "group")))
+            continue;
+        if (value_is(item, "code", "ok") && json_object_get(item, "group") &&
+            stands(s, last, value_text(item, "did"), value_integer(record, "round")))
+            json_object_set_new(groups, value_text(item, "group"), json_true());
         if (value_is(item, "code", "ok") && stands(s, last, value_text(item, "did"), value_integer(record, "round")))
             json_array_append_new(kept, json_pack("{sOsOsO}", "cid", json_object_get(item, "cid"), "did",
                                                   json_object_get(item, "did"), "weight", json_object_get(item, "weight")));
     }
+    json_decref(groups);
     return kept;
 }
 

@@ -93,6 +93,35 @@ static void check_parts(struct sim *s, const json_t *previous, const json_t *par
     json_decref(dealt);
 }
 
+/* In the replicated tier each shard is in the parts of one group, of two machines of different accounts at least. */
+static void check_replicated(struct sim *s, const json_t *previous, const json_t *parts, int64_t round)
+{
+    json_t *members = json_object_get(previous, "members"), *part, *other;
+    size_t i, k, dealt = 0, groups = 0;
+    json_array_foreach((json_t *)parts, i, part)
+    {
+        const char *group = value_text(part, "group"), *did = value_text(part, "did");
+        const json_t *member = value_find(members, "did", did), *first = value_find(parts, "did", group);
+        int alike = 0;
+        json_array_foreach((json_t *)parts, k, other)
+        {
+            bool same = *group && value_is(other, "group", group);
+            alike += same;
+            if (same && k != i &&
+                value_is(value_find(members, "did", value_text(other, "did")), "account", value_text(member, "account")))
+                sim_fail(s, ASSIGNED, "round %lld: two machines of %s share a part", (long long)round,
+                         value_text(member, "account"));
+        }
+        if (*group ? alike < s->set->replicas || !json_equal(json_object_get(part, "shards"), json_object_get(first, "shards"))
+                   : json_array_size(json_object_get(part, "shards")) > 0)
+            sim_fail(s, ASSIGNED, "round %lld: %s has a part that no other has", (long long)round, did);
+        groups += part == first;
+        dealt += part == first ? json_array_size(json_object_get(part, "shards")) : 0;
+    }
+    if (dealt != (groups ? (size_t)s->rules.shards : 0))
+        sim_fail(s, ASSIGNED, "round %lld: %zu shards are dealt to groups", (long long)round, dealt);
+}
+
 /* What was not returned, or could not be dealt, comes first in the next round. */
 static void check_left(struct sim *s, const json_t *record, const json_t *parts)
 {
@@ -105,7 +134,8 @@ static void check_left(struct sim *s, const json_t *record, const json_t *parts)
         json_array_foreach(contributions, k, item)
         {
             bool own = value_is(item, "did", value_text(part, "did"));
-            ok |= own && value_is(item, "code", "ok");
+            const char *group = value_text(part, "group");
+            ok |= (own || (*group && value_is(item, "group", group))) && value_is(item, "code", "ok");
             if (own && value_integer(item, "weight") != value_integer(part, "weight"))
                 sim_fail(s, ASSIGNED, "round %lld: the record has another weight of %s",
                          (long long)value_integer(record, "round"), value_text(part, "did"));
@@ -114,7 +144,7 @@ static void check_left(struct sim *s, const json_t *record, const json_t *parts)
         {
             bool listed = false;
             json_array_foreach(unreturned, n, item) listed |= json_equal(item, shard);
-            left += !ok;
+            left += !ok && (!json_object_get(part, "group") || value_is(part, "group", value_text(part, "did")));
             if (listed == ok)
                 sim_fail(s, ASSIGNED, "round %lld: shard %lld is %s", (long long)value_integer(record, "round"),
                          (long long)json_integer_value(shard), ok ? "called unreturned" : "lost");
@@ -132,7 +162,10 @@ void check_work(struct sim *s, const json_t *previous, const json_t *record)
         return;
     json_t *parts = draw_again(s, previous, value_text(record, "seed"));
     if (json_array_size(parts)) {
-        check_parts(s, previous, parts, round);
+        if (s->set->replicas)
+            check_replicated(s, previous, parts, round);
+        else
+            check_parts(s, previous, parts, round);
         check_left(s, record, parts);
     }
     json_decref(parts);

@@ -9,8 +9,7 @@
 
 enum { MANY = 8, OLD = 64 };
 
-/* A liar signs with its own key only, or with keys that nobody knows. */
-static json_t *signed_as(struct sim *s, const char *type, json_t *payload)
+json_t *liar_signs(struct sim *s, const char *type, json_t *payload)
 {
     json_t *envelope = sim_sign(s, type, payload, NULL);
     json_decref(payload);
@@ -19,13 +18,12 @@ static json_t *signed_as(struct sim *s, const char *type, json_t *payload)
 
 static json_t *vote_of(struct sim *s, const char *did, int64_t round, int64_t view, const char *phase, const char *record)
 {
-    return signed_as(s, "vote",
-                     json_pack("{sisssIsIssssss}", "version", 1, "run", s->rules.run, "round", (json_int_t)round, "view",
-                               (json_int_t)view, "phase", phase, "record", record, "signer", did));
+    return liar_signs(s, "vote",
+                      json_pack("{sisssIsIssssss}", "version", 1, "run", s->rules.run, "round", (json_int_t)round, "view",
+                                (json_int_t)view, "phase", phase, "record", record, "signer", did));
 }
 
-/* NULL when there is nothing in it. Takes the reference. */
-static json_t *documents_message(json_t *documents)
+json_t *liar_documents(json_t *documents)
 {
     if (json_array_size(documents))
         return json_pack("{so}", "documents", documents);
@@ -71,11 +69,11 @@ static json_t *other_received(struct sim *s, enum fault lie, const json_t *envel
     if (lie == LIE_HEADS) {
         json_object_set_new(json_object_get(payload, "head"), "height",
                             json_integer((json_int_t)(chance & 1 ? chance >> 24 & 0xfff : 0)));
-        return signed_as(s, "received", payload);
+        return liar_signs(s, "received", payload);
     }
     if (lie == LIE_CENSOR) {
         remove_of(s, items, s->nodes[s->count - 1].did);
-        return signed_as(s, "received", payload);
+        return liar_signs(s, "received", payload);
     }
     if (chance & 1 && json_array_size(items))
         json_array_remove(items, (size_t)(chance >> 8) % json_array_size(items));
@@ -86,7 +84,7 @@ static json_t *other_received(struct sim *s, enum fault lie, const json_t *envel
         json_object_set_new(payload, "lock", json_null());
     if (chance & 8)
         invent(items, chance);
-    return signed_as(s, "received", payload);
+    return liar_signs(s, "received", payload);
 }
 
 /* ---- proposals that the rules would not make ------------------------------------------------------------------------- */
@@ -211,7 +209,7 @@ static void other_proposal(struct sim *s, const struct node *n, int to, json_t *
     json_array_append(records, json_array_get(scheme, (size_t)(to & 1)));
     json_array_append_new(documents,
                           vote_of(s, n->did, value_integer(said, "round"), value_integer(said, "view"), "prepare", cid));
-    json_array_set_new(documents, at, signed_as(s, "proposal", payload));
+    json_array_set_new(documents, at, liar_signs(s, "proposal", payload));
     sim_lie(s, LIE_PROPOSE);
 }
 
@@ -237,6 +235,8 @@ static void twist(struct sim *s, const struct node *n, int to, json_t *told, siz
                        "bafk2bzaanotherrecord");
     } else if ((n->lie == LIE_ITEMS || n->lie == LIE_CENSOR || n->lie == LIE_HEADS) && !strcmp(type, "received")) {
         made = other_received(s, n->lie, envelope);
+    } else if ((n->lie == LIE_ITEMS || n->lie == LIE_EQUIVOCATE) && !strcmp(type, "closed")) {
+        made = liar_closed(s, said);
     } else if (n->lie == LIE_PROPOSE && !strcmp(type, "proposal")) {
         other_proposal(s, n, to, told, i);
     } else if (n->lie == LIE_PROPOSE && !strcmp(type, "vote")) {
@@ -244,7 +244,7 @@ static void twist(struct sim *s, const struct node *n, int to, json_t *told, siz
     } else if (n->lie == LIE_TWICE && !strcmp(type, "contribution") && to & 1) {
         json_t *payload = json_deep_copy(said);
         json_object_set_new(payload, "body", json_string("another"));
-        made = signed_as(s, "contribution", payload);
+        made = liar_signs(s, "contribution", payload);
     }
     if (made) {
         sim_lie(s, n->lie);
@@ -264,6 +264,11 @@ json_t *liar_message(struct sim *s, const struct node *n, int to, json_t *messag
         value_is(json_array_get(json_object_get(message, "documents"), 0), "type", "opening")) {
         sim_lie(s, LIE_MUTE);
         return NULL;
+    }
+    if (n->lie == LIE_COPY && s->set->replicas) { /* its machine knows nothing of what it copies */
+        const json_t *first = json_array_get(json_object_get(message, "documents"), 0);
+        if (value_is(first, "type", "commitment") || value_is(first, "type", "contribution"))
+            return NULL;
     }
     if (!(twisting >> n->lie & 1) && n->lie != LIE_TWICE)
         return json_incref(message);
@@ -307,11 +312,11 @@ static json_t *votes_for_all(struct sim *s, const struct node *n, const json_t *
     }
     if (n->lie == LIE_EARLY && json_array_size(documents) && !sim_below(s, 8)) /* a view nobody is in */
         json_array_append_new(
-            documents, signed_as(s, "received",
-                                 json_pack("{sisssssIsIs{sisi}sis[]s[]sn}", "version", 1, "run", s->rules.run, "signer", n->did,
-                                           "round", (json_int_t)sim_round(n), "view", (json_int_t)sim_below(s, 2000000), "head",
-                                           "height", 1, "time", 1, "funded", 1, "items", "checked", "lock")));
-    return documents_message(documents);
+            documents, liar_signs(s, "received",
+                                  json_pack("{sisssssIsIs{sisi}sis[]s[]sn}", "version", 1, "run", s->rules.run, "signer", n->did,
+                                            "round", (json_int_t)sim_round(n), "view", (json_int_t)sim_below(s, 2000000), "head",
+                                            "height", 1, "time", 1, "funded", 1, "items", "checked", "lock")));
+    return liar_documents(documents);
 }
 
 /* Commits to its scheme as soon as anyone votes for it. */
@@ -331,7 +336,7 @@ static json_t *votes_for_scheme(struct sim *s, const struct node *n, const json_
                     documents, vote_of(s, n->did, value_integer(said, "round"), value_integer(said, "view"), "commit", cid));
         }
     }
-    return documents_message(documents);
+    return liar_documents(documents);
 }
 
 /* Some accuse at once, some in the last record that may take it, some two after it, if the round is open then: it would stay so. */
@@ -358,14 +363,14 @@ static json_t *accuse(struct sim *s, const struct node *n, const json_t *heard)
             {
                 if (!value_is(item, "did", n->did))
                     json_array_append_new(documents,
-                                          signed_as(s, "challenge",
-                                                    json_pack("{sisssssOsOsi}", "version", 1, "run", s->rules.run, "signer",
-                                                              n->did, "round", json_object_get(entry, "round"), "contribution",
-                                                              json_object_get(item, "cid"), "index", 3)));
+                                          liar_signs(s, "challenge",
+                                                     json_pack("{sisssssOsOsi}", "version", 1, "run", s->rules.run, "signer",
+                                                               n->did, "round", json_object_get(entry, "round"), "contribution",
+                                                               json_object_get(item, "cid"), "index", 3)));
             }
         }
     }
-    return documents_message(documents);
+    return liar_documents(documents);
 }
 
 /* Two statements that an honest member may well make, one in each of two views. */
@@ -387,12 +392,12 @@ static json_t *frame(struct sim *s, const struct node *n)
     {
         const json_t *a = json_object_get(one, "payload");
         if (i < k && !json_array_size(documents) && may_both_be(one, other))
-            json_array_append_new(documents, signed_as(s, "equivocation",
-                                                       json_pack("{sisssssssOs[OO]}", "version", 1, "run", s->rules.run, "signer",
-                                                                 n->did, "did", value_text(a, "signer"), "round",
-                                                                 json_object_get(a, "round"), "statements", one, other)));
+            json_array_append_new(documents, liar_signs(s, "equivocation",
+                                                        json_pack("{sisssssssOs[OO]}", "version", 1, "run", s->rules.run,
+                                                                  "signer", n->did, "did", value_text(a, "signer"), "round",
+                                                                  json_object_get(a, "round"), "statements", one, other)));
     }
-    return documents_message(documents);
+    return liar_documents(documents);
 }
 
 /* kind 3: the true votes of a view for something else; `view` is then theirs. */
@@ -447,9 +452,9 @@ static json_t *forge(struct sim *s, const struct node *n, const json_t *heard)
     }
     return json_pack("{s[oO]s[O]s[{soso}]s[oo]}", "certificates", made[0], made[1], "records", record, "finals", "record", record,
                      "certificate", made[1], "documents", vote_of(s, n->did, round, view, "prepare", cid),
-                     signed_as(s, "proposal",
-                               json_pack("{sisssssIsIsssO}", "version", 1, "run", s->rules.run, "signer", n->did, "round",
-                                         (json_int_t)round, "view", (json_int_t)view, "record", cid, "justification", made[0])));
+                     liar_signs(s, "proposal",
+                                json_pack("{sisssssIsIsssO}", "version", 1, "run", s->rules.run, "signer", n->did, "round",
+                                          (json_int_t)round, "view", (json_int_t)view, "record", cid, "justification", made[0])));
 }
 
 static json_t *replay_old(struct sim *s)
@@ -467,10 +472,10 @@ static json_t *join_as_many(struct sim *s, const struct node *n)
     json_t *documents = json_array();
     char did[32];
     snprintf(did, sizeof did, "did:sim:x%03d", (int)sim_below(s, MANY));
-    json_array_append_new(documents, signed_as(s, "enrolment",
-                                               json_pack("{sisssssssssi}", "version", 1, "run", s->rules.run, "signer", did,
-                                                         "role", "trainer", "account", n->account, "round", 0)));
-    return documents_message(documents);
+    json_array_append_new(documents, liar_signs(s, "enrolment",
+                                                json_pack("{sisssssssssi}", "version", 1, "run", s->rules.run, "signer", did,
+                                                          "role", "trainer", "account", n->account, "round", 0)));
+    return liar_documents(documents);
 }
 
 static void remember(struct sim *s, const json_t *heard)
@@ -497,6 +502,8 @@ json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard)
         extra = votes_for_scheme(s, n, heard);
     else if (n->lie == LIE_ACCUSE)
         extra = sim_below(s, 8) ? accuse(s, n, heard) : frame(s, n);
+    else if (n->lie == LIE_COPY && s->set->replicas)
+        extra = liar_copies(s, n);
     else if (n->lie == LIE_FORGE)
         extra = forge(s, n, heard);
     else if (n->lie == LIE_REPLAY && !sim_below(s, 4))

@@ -168,6 +168,18 @@ struct simulation simulation_from_seed(uint64_t seed)
         set.syncers = 5;
         set.threshold = 4;
     }
+    if (seed % 16 == 9) { /* pairs, some with a third; one pair is enough for a round */
+        set.replicas = 2;
+        set.trainers += 2;
+        set.quorum = 1;
+        set.lying_trainers = set.lying_trainers < set.trainers - 3 ? set.lying_trainers : set.trainers - 3;
+        if (seed % 64 >= 41) { /* its own attack: partners that copy, and members that help those who come late */
+            set.faults &= ONE(LIE_FIRST) - 1;
+            set.faults |= ONE(LIE_COPY) | ONE(LIE_ITEMS);
+            set.lying_trainers = set.lying_trainers ? set.lying_trainers : 1;
+            set.lying_syncers = (set.syncers - 1) / 3;
+        }
+    }
     set.amends = sim_below(&dice, 8) == 0;
     set.deposits = sim_below(&dice, 8) == 0;
     set.capacities = seed % 16 == 4 || seed % 16 == 14;

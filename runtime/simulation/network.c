@@ -109,7 +109,7 @@ static bool is_admitted(struct node *n, const json_t *envelope)
     int64_t ahead = value_integer(said, "round") - sim_round(n);
     if (value_is(envelope, "type", "enrolment") && !json_object_get(n->enrolled, did))
         json_object_set_new(n->enrolled, did, json_true());
-    if (!value_is(envelope, "type", "contribution"))
+    if (!value_is(envelope, "type", "contribution") && !value_is(envelope, "type", "commitment"))
         return true;
     return ahead >= 0 && ahead <= 1 &&
            (json_object_get(n->enrolled, did) ||
@@ -140,7 +140,8 @@ void network_store(struct node *n, const json_t *message)
 static void acknowledge(struct sim *s, int from, int to, const json_t *told)
 {
     const json_t *first = json_array_get(json_object_get(told, "documents"), 0);
-    if (s->nodes[from].syncer || !value_is(first, "type", "contribution") || !s->nodes[to].alive)
+    bool kept = value_is(first, "type", "contribution") || value_is(first, "type", "commitment");
+    if (s->nodes[from].syncer || !kept || !s->nodes[to].alive)
         return;
     if (json_object_get(s->nodes[to].documents, value_text(first, "cid")))
         sim_later(s, from, 60, EVENT_ACKNOWLEDGED, json_pack("{ssss}", "cid", value_text(first, "cid"), "did", s->nodes[to].did));
@@ -253,12 +254,28 @@ static void fetch_finals(struct sim *s, int who, int64_t round)
     }
 }
 
+/* What one member has heard of those that closed the round. */
+static void fetch_closed(struct sim *s, int who, int64_t round)
+{
+    int from = (int)sim_below(s, s->set->syncers);
+    const struct node *n = &s->nodes[from];
+    if (!n->alive || !n->member || member_round(n->member) != round || is_cut(s, who, from))
+        return;
+    json_t *closed = member_closed(n->member), *none = json_array();
+    if (json_array_size(closed))
+        answer(s, from, who, closed, none);
+    json_decref(closed);
+    json_decref(none);
+}
+
 void network_fetch(struct sim *s, int from, const json_t *body)
 {
     json_t *names = json_object_get(body, "documents");
     s->nodes[from].messages++;
     s->result->messages++;
-    if (names)
+    if (json_object_get(body, "closed"))
+        fetch_closed(s, from, value_integer(body, "closed"));
+    else if (names)
         fetch_documents(s, from, names);
     else
         fetch_finals(s, from, value_integer(body, "round"));

@@ -251,6 +251,8 @@ static json_t *make_spec(const struct sim *s)
         "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
     json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
     json_object_set_new(spec, "account", json_string(chain_sponsor(s->chain, account)));
+    if (set->replicas)
+        json_object_set_new(json_object_get(spec, "trust"), "replicas", json_integer(set->replicas));
     if (set->deposits)
         json_object_set_new(json_object_get(spec, "trust"), "stake", json_string("101"));
     if (set->capacities)
@@ -322,8 +324,8 @@ static struct sim *sim_new(const struct simulation *set, struct simulation_resul
     *s = (struct sim){
         .set = set, .result = result, .random = set->seed, .waiting = json_array(), .unlocked = json_array(), .old = json_array()
     };
-    json_t **const maps[] = { &s->signed_by, &s->items_of, &s->timely,    &s->prepared, &s->documents,
-                              &s->settled,   &s->results,  &s->overheard, &s->schemes,  &s->views };
+    json_t **const maps[] = { &s->signed_by, &s->items_of,  &s->timely,  &s->prepared, &s->documents, &s->settled,
+                              &s->results,   &s->overheard, &s->schemes, &s->views,    &s->closed_of };
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         *maps[i] = json_object();
     s->finals = json_array();
@@ -357,8 +359,8 @@ static void sim_free(struct sim *s)
     json_decref(s->drawn.parts);
     rules_free(&s->rules);
     sim_chain_free(s->chain);
-    json_t *const owned[] = { s->waiting,   s->unlocked, s->old,     s->signed_by, s->items_of,  s->timely,  s->prepared,
-                              s->documents, s->settled,  s->results, s->finals,    s->overheard, s->schemes, s->views };
+    json_t *const owned[] = { s->waiting, s->unlocked, s->old,    s->signed_by, s->items_of, s->timely, s->prepared, s->documents,
+                              s->settled, s->results,  s->finals, s->overheard, s->schemes,  s->views,  s->closed_of };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     free(s->nodes);

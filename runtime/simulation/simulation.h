@@ -68,11 +68,11 @@ enum fault {
     LIE_ACCUSE,     /* trainers: accuses the honest */
     LIE_BODY,       /* a payload that honest training would not give */
     LIE_MUTE,       /* such a payload, and no answer to a challenge */
-    LIE_COPY,       /* another's payload */
-    LIE_TWICE,      /* two contributions */
-    LIE_BROKEN,     /* a payload that does not decode */
-    LIE_WITHHOLD,   /* blocks that nobody can have */
-    LIE_MANY,       /* joins as many, who do nothing */
+    LIE_COPY, /* another's payload; in the replicated tier that of its partner, committed to before it is known, or after it was shown */
+    LIE_TWICE,    /* two contributions */
+    LIE_BROKEN,   /* a payload that does not decode */
+    LIE_WITHHOLD, /* blocks that nobody can have */
+    LIE_MANY,     /* joins as many, who do nothing */
 
     FAULT_KINDS,
     LIE_FIRST = LIE_EQUIVOCATE,
@@ -93,6 +93,7 @@ struct simulation {
     const char *spot_check;            /* "1" replays everything */
     bool rollback;
     bool keeps;                    /* the plan says inner = "keep": contributions begin with what the one before ended with */
+    int replicas;                  /* machines that get the same shards; 0: one (runtime/round/replica.h) */
     bool deposits;                 /* trainers lock a stake, which can be lost */
     bool capacities;               /* trainers state how many batches they take in a step; liars the most that they may */
     bool regions;                  /* some shards belong to a region; liars say that they are there */

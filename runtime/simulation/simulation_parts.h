@@ -8,7 +8,7 @@
  *     chain.c        the ledger: blocks, finality, escrows
  *     worker.c       keys that cost nothing, hashes instead of training
  *     sponsor.c      amendments
- *     liars.c        what a liar says instead
+ *     liars.c        what a liar says instead; liars_copy.c in the replicated tier
  *     checks.c       the invariants of records; checks_money.c those of payments, checks_work.c those of assignments
  */
 #ifndef RONDO_SIMULATION_PARTS_H
@@ -93,6 +93,7 @@ struct sim {
     json_t *unlocked;  /* [ { node, life, body } ]: enrolments of round 0 whose deposits are looked for */
     json_t *signed_by; /* "did/type/round/view/phase" -> cid */
     json_t *items_of;  /* "did/round" -> items: frozen when first signed */
+    json_t *closed_of; /* "did/round" -> the commitments that an honest member listed when it closed */
     json_t *timely;    /* "did/round" -> closing set of the member that signed `received` */
     json_t *prepared;  /* "record/view" -> newest head known to an honest member that voted for it in that view */
     json_t *settled;   /* round -> the round whose record settles it */
@@ -195,8 +196,18 @@ json_t *liar_message(struct sim *s, const struct node *n, int to, json_t *messag
 void liar_overhears(struct sim *s, const json_t *envelope);
 /* What it sends to some members after hearing `heard`; new reference, NULL. */
 json_t *liar_extra(struct sim *s, const struct node *n, json_t *heard);
+/* A liar signs with its own key only, or with keys that nobody knows. Takes the reference; new reference. */
+json_t *liar_signs(struct sim *s, const char *type, json_t *payload);
+json_t *liar_documents(json_t *documents); /* a message, NULL when there is nothing in it. Takes the reference */
 /* What it answers to a fetch instead; new reference. */
 json_t *liar_answer(struct sim *s, json_t *message);
+
+/* ---- liars_copy.c: the replicated tier; new references */
+
+/* A member that lies lists whatever was committed to, also after others have shown their work. */
+json_t *liar_closed(struct sim *s, const json_t *said);
+/* Commits in a partner's words before it knows what they mean, or to the partner's work once that was shown; then shows it as its own. */
+json_t *liar_copies(struct sim *s, const struct node *n);
 
 /* ---- sponsor.c */
 

@@ -59,6 +59,13 @@ static json_t *text_hash(const char *type, const json_t *value)
     return json_string(hex);
 }
 
+/* Who does it: all of a group the same. Borrowed. */
+static json_t *who_of(const json_t *context)
+{
+    json_t *group = json_object_get(context, "group");
+    return group ? group : json_object_get(context, "did");
+}
+
 /* What training gives: by the state it starts from, the seed and who does it. */
 static json_t *body_of(const json_t *context, const json_t *did)
 {
@@ -103,10 +110,10 @@ json_t *sim_compute(const struct sim *s, const json_t *request, bool wrong)
 json_t *sim_training(struct sim *s, int node, const json_t *context)
 {
     enum fault lie = s->nodes[node].lie;
-    json_t *did = json_object_get(context, "did"), *other = NULL;
-    if (lie == LIE_COPY) /* that of the trainer before it */
+    json_t *other = NULL;
+    if (lie == LIE_COPY && !s->set->replicas) /* that of the trainer before it */
         other = json_string(s->nodes[node > s->set->syncers ? node - 1 : s->count - 1].did);
-    json_t *body = body_of(context, other ? other : did);
+    json_t *body = body_of(context, other ? other : who_of(context));
     json_decref(other);
     if ((lie == LIE_BODY || lie == LIE_MUTE) && value_integer(context, "round") >= 2) {
         json_t *false_body = text_hash("sim/lie", body);
@@ -116,6 +123,10 @@ json_t *sim_training(struct sim *s, int node, const json_t *context)
     if (lie == LIE_BODY || lie == LIE_COPY || lie == LIE_BROKEN || lie == LIE_WITHHOLD)
         sim_lie(s, lie);
     json_t *contribution = json_pack("{soss}", "body", body, "start", value_text(context, "state"));
+    if (s->set->replicas) {
+        json_object_set(contribution, "payload", json_object_get(context, "did"));
+        json_object_set_new(contribution, "salt", text_hash("sim/salt", json_object_get(context, "did")));
+    }
     if (s->set->keeps) {
         json_object_set_new(contribution, "carry_out", text_hash("sim/carry", body));
         json_object_set_new(contribution, "carry", text_hash("sim/object", body));
@@ -144,7 +155,7 @@ const char *sim_check(const json_t *document, const json_t *context)
 int64_t sim_replay(const struct sim *s, const json_t *body)
 {
     const json_t *envelope = json_object_get(s->documents, value_text(body, "cid")), *context = json_object_get(body, "context");
-    json_t *honest = body_of(context, json_object_get(context, "did"));
+    json_t *honest = body_of(context, who_of(context));
     bool equal = value_is(json_object_get(envelope, "payload"), "body", json_string_value(honest));
     json_decref(honest);
     return equal ? -1 : 3;
@@ -156,7 +167,7 @@ static bool is_honest(const struct sim *s, const json_t *body)
 {
     const json_t *envelope = json_object_get(s->documents, value_text(body, "contribution"));
     const json_t *context = json_object_get(body, "context");
-    json_t *honest = body_of(context, json_object_get(context, "did"));
+    json_t *honest = body_of(context, who_of(context));
     bool equal = value_is(json_object_get(envelope, "payload"), "body", json_string_value(honest));
     json_decref(honest);
     return equal;

@@ -107,4 +107,18 @@ mutation paid_liar payout.c 's/if (!is_removed(convicted/if (true || !is_removed
     "the convicted are not paid"
 mutation framed certificate.c 's/if (value_integer(a, "view") != value_integer(b, "view"))/if (false)/' \
     "only statements of one view contradict each other"
+mutation commitment_key replica.c 's/value_hash(contribution, "rondo\/commitment", digest)/replica_result(contribution, digest)/' \
+    "a commitment is to what its signer alone could sign"
+mutation shown_early trainer_closed.c 's/committee_quorum(t->rules, t->committee).q/committee_quorum(t->rules, t->committee).t/' \
+    "nothing is shown before q members have closed"
+mutation closed_few member_closed.c 's/if (listed >= m->quorum.q)/if (listed >= m->quorum.t)/' \
+    "a commitment counts when q members list it"
+mutation write_closed member_closed.c 's/member_persist(m);//' \
+    "what a member held when it closed is on disk before it is sent"
+mutation alone replica.c 's/if (all < 2)/if (false)/; s/alike < 2 || //' \
+    "what one machine of a group gave is not accepted"
+mutation fold_twice fold.c 's/ || json_object_get(groups, group))/)/' \
+    "a group is folded once"
+mutation differs_paid payout.c 's/if (json_object_get(item, "code"))/if (false)/' \
+    "a group that does not agree is not paid"
 [ "$bad" = 0 ]
