@@ -152,6 +152,10 @@ static void print_quote(const json_t *quote)
     print_time(quote);
     print_money(money);
     printf("         what a round does not pay comes back %.0f rounds later\n", part(money, "expiry_rounds"));
+    if (part(work, "replicas") > 1)
+        printf("tier     replicated: %.0f trainers get the same shards; what two of them, and more than half, give alike counts "
+               "once\n",
+               part(work, "replicas"));
     printf("trust    %.0f of %.0f syncers decide; %.0f may lie in every respect (f), what %.0f of them list counts (t)\n",
            part(c, "threshold"), part(c, "members"), part(c, "liars_tolerated"), part(c, "counted_by"));
     printf("         %.0f liars together could fork the run, %.0f release its money, with %.0f down it waits\n",

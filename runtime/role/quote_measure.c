@@ -24,12 +24,20 @@ enum { KEPT_HEAD = 6, LAST_CHUNK = 11 };
 static json_t *plan_of(struct quote *q, int64_t round, json_t *last, struct error *err)
 {
     json_t *job = json_pack("{s:s, s:{s:I, s:I, s:o}}", "job", "plan", "request", "round", (json_int_t)round, "peers",
-                            (json_int_t)q->trainers, "last", last);
+                            (json_int_t)(q->trainers / q->a.course.spec.trust.replicas), "last", last);
     json_t *answer = archive_job(&q->a, job, NULL, NULL, err), *plan = json_incref(json_object_get(answer, "plan"));
 
     q->sent_values = document_integer(answer, "values");
     q->sent_tensors = document_integer(answer, "tensors");
     json_decref(answer);
+    if (plan && q->a.course.spec.trust.replicas > 1 && document_text(plan, "inner") &&
+        strcmp(document_text(plan, "inner"), "keep") == 0) {
+        json_decref(plan);
+        error_set(err, ERROR_UNSUPPORTED, "let the schedule reset it",
+                  "inner = \"keep\": machines of the replicated tier begin alike, and "
+                  "what one ended with is its own");
+        return NULL;
+    }
     return plan;
 }
 

@@ -91,9 +91,9 @@ json_t *quote_work(const struct quote *q)
     const struct run_spec *s = &q->a.course.spec;
 
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rounds", (json_int_t)s->rounds, "trainers", (json_int_t)q->trainers, "syncers",
-        (json_int_t)q->syncers, "parameters", (json_int_t)q->parameters, "steps_per_trainer", (json_int_t)q->steps, "steps",
-        (json_int_t)(q->steps * q->trainers), "tokens_at_most",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rounds", (json_int_t)s->rounds, "trainers", (json_int_t)q->trainers,
+        "replicas", (json_int_t)s->trust.replicas, "syncers", (json_int_t)q->syncers, "parameters", (json_int_t)q->parameters,
+        "steps_per_trainer", (json_int_t)q->steps, "steps", (json_int_t)(q->steps * q->trainers), "tokens_at_most",
         (json_int_t)(q->steps * q->trainers * (int64_t)s->batch_tokens * (s->limits.batches ? s->limits.batches : 1)));
 }
 

@@ -137,6 +137,21 @@ static const json_t *contribution_of(const struct asking *q, const json_t *recor
     return found;
 }
 
+/* What the codes of the replicated tier mean; NULL: a rule that the contribution broke. */
+static const char *of_group(const char *code)
+{
+    static const char *const rules[][2] = {
+        { "differs", "the machines of its group did not give the same: neither used nor paid, all of them are replayed" },
+        { "alone", "no other machine of its group gave anything that is right: neither used nor paid" },
+        { "uncommitted", "it had not committed to it before the round was closed for commitments" },
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(code, rules[i][0]) == 0)
+            return rules[i][1];
+    return NULL;
+}
+
 static void round_of_trainer(struct asking *q, const json_t *record)
 {
     const json_t *listed = contribution_of(q, record),
@@ -151,7 +166,10 @@ static void round_of_trainer(struct asking *q, const json_t *record)
             q->a->course.rules.batches ? "batches of each step" : "shards of the round's assignment");
     } else if (listed) {
         json_object_set(q->line, "reason", json_object_get(listed, "code"));
-        set(q, "refused", "its contribution was refused by the committee: %s", value_text(listed, "code"));
+        if (of_group(value_text(listed, "code")))
+            set(q, "refused", "%s: %s", value_text(listed, "code"), of_group(value_text(listed, "code")));
+        else
+            set(q, "refused", "its contribution was refused by the committee: %s", value_text(listed, "code"));
     } else if (member) {
         set(q, "absent", "no contribution of it reached enough of the committee in time");
     } else {

@@ -131,6 +131,27 @@ static void draw_scenario(struct sim *dice, struct simulation *set)
         many_cheat(dice, set);
 }
 
+/* Pairs, some with a third; one pair is enough for a round. Half of these seeds are about their own attack: partners that copy, and members that
+ * help those that come late, while clocks and messages let members close long after each other. */
+static void replicate(struct simulation *set)
+{
+    set->replicas = 2;
+    set->trainers += 2;
+    set->quorum = 1;
+    set->lying_trainers = set->lying_trainers < set->trainers - 3 ? set->lying_trainers : set->trainers - 3;
+    if (set->seed % 64 < 41)
+        return;
+    set->faults = (set->faults & (ONE(LIE_FIRST) - 1)) | ONE(LIE_COPY) | ONE(LIE_ITEMS);
+    set->lying_trainers = set->lying_trainers ? set->lying_trainers : 1;
+    set->lying_syncers = (set->syncers - 1) / 3;
+    if (set->seed % 64 < 57)
+        return;
+    set->faults |= ONE(FAULT_SKEW) | ONE(FAULT_DELAY);
+    set->rate[FAULT_SKEW] = 1000;
+    set->rate[FAULT_DELAY] = 300;
+    set->faults_until = 30000;
+}
+
 struct simulation simulation_from_seed(uint64_t seed)
 {
     struct sim dice = { .random = seed * 977 + 5 };
@@ -168,18 +189,8 @@ struct simulation simulation_from_seed(uint64_t seed)
         set.syncers = 5;
         set.threshold = 4;
     }
-    if (seed % 16 == 9) { /* pairs, some with a third; one pair is enough for a round */
-        set.replicas = 2;
-        set.trainers += 2;
-        set.quorum = 1;
-        set.lying_trainers = set.lying_trainers < set.trainers - 3 ? set.lying_trainers : set.trainers - 3;
-        if (seed % 64 >= 41) { /* its own attack: partners that copy, and members that help those who come late */
-            set.faults &= ONE(LIE_FIRST) - 1;
-            set.faults |= ONE(LIE_COPY) | ONE(LIE_ITEMS);
-            set.lying_trainers = set.lying_trainers ? set.lying_trainers : 1;
-            set.lying_syncers = (set.syncers - 1) / 3;
-        }
-    }
+    if (seed % 16 == 9)
+        replicate(&set);
     set.amends = sim_below(&dice, 8) == 0;
     set.deposits = sim_below(&dice, 8) == 0;
     set.capacities = seed % 16 == 4 || seed % 16 == 14;

@@ -139,7 +139,7 @@ static void copy_other(json_t *contribution, int64_t round)
     const char *folder = getenv("RONDO_LIE_FROM");
     json_t *other = NULL;
 
-    for (int i = 0; i < 200 && folder && !other; i++) {
+    for (int i = 0; i < 600 && folder && !other; i++) {
         other = contribution_in(folder, round, NULL);
         if (!other)
             usleep(50000);

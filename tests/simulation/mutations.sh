@@ -111,8 +111,6 @@ mutation commitment_key replica.c 's/value_hash(contribution, "rondo\/commitment
     "a commitment is to what its signer alone could sign"
 mutation shown_early trainer_closed.c 's/committee_quorum(t->rules, t->committee).q/committee_quorum(t->rules, t->committee).t/' \
     "nothing is shown before q members have closed"
-mutation closed_few member_closed.c 's/if (listed >= m->quorum.q)/if (listed >= m->quorum.t)/' \
-    "a commitment counts when q members list it"
 mutation write_closed member_closed.c 's/member_persist(m);//' \
     "what a member held when it closed is on disk before it is sent"
 mutation alone replica.c 's/if (all < 2)/if (false)/; s/alike < 2 || //' \
