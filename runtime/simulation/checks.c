@@ -108,6 +108,21 @@ static bool is_quiet(const struct sim *s, int64_t since)
     return true;
 }
 
+/* Whoever is first in a view has spent its time in the one before: a liar that speaks of views far ahead moves nobody. Members of round 0 that
+ * lost a disk count as liars. */
+static void check_step(struct sim *s, int64_t round, int64_t view)
+{
+    char key[48];
+    snprintf(key, sizeof key, "%lld/%lld", (long long)round, (long long)view - 1);
+    if (!round || !view || json_object_get(s->views, key) || round != (int64_t)json_array_size(s->finals))
+        return;
+    json_t *committee = committee_draw(&s->rules, check_record(s, round - 1), round, NULL);
+    if (!too_many_lie(s, committee))
+        sim_fail(s, ENDS, "view %lld of round %lld begins though nobody honest was in the one before", (long long)view,
+                 (long long)round);
+    json_decref(committee);
+}
+
 /* Once faults have stopped, a view that every honest member is in for half its time and whose leader is honest decides: nobody leaves it for the
  * next. The first is too short for what slow machines have to fetch. */
 static void check_view(struct sim *s, int64_t round, int64_t view)
@@ -115,6 +130,8 @@ static void check_view(struct sim *s, int64_t round, int64_t view)
     json_t *entered = view_of(s, round, view), *left;
     int64_t honest = s->set->syncers - s->set->lying_syncers, half = view < 1 ? 0 : (VIEW_MS << (view < 7 ? view - 1 : 6)) / 2;
     json_object_set_new(entered, "members", json_integer(value_integer(entered, "members") + 1));
+    if (value_integer(entered, "members") == 1)
+        check_step(s, round, view);
     if (value_integer(entered, "members") == honest)
         json_object_set_new(entered, "all", json_integer(s->now));
     if (view < 2 || round < (int64_t)json_array_size(s->finals))

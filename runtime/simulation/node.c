@@ -40,7 +40,7 @@ static json_t *disk_finals(const struct node *n)
     }
 }
 
-/* What lies in the store and may matter for the open round is handed to a member that has just started. */
+/* What lies in the store and may matter for the open round is handed to a member that has just started, before anything else. */
 static void take_up(struct sim *s, int i)
 {
     struct node *n = &s->nodes[i];
@@ -52,9 +52,10 @@ static void take_up(struct sim *s, int i)
         if (!value_is(envelope, "type", "received") && value_integer(payload, "round") + 2 >= member_round(n->member))
             json_array_append(documents, envelope);
     }
+    json_t *message = json_pack("{so}", "documents", documents);
     if (json_array_size(documents))
-        sim_later(s, i, 2, EVENT_MESSAGE, json_pack("{sO}", "documents", documents));
-    json_decref(documents);
+        sim_step(s, i, EVENT_MESSAGE, message);
+    json_decref(message);
 }
 
 /* Whose enrolments lie in its store. */
@@ -143,6 +144,8 @@ void sim_start(struct sim *s, int i)
     check_restart(s, i);
     if (n->syncer)
         take_up(s, i);
+    if (!n->alive)
+        return; /* it stopped again */
     n->head = chain_final(s->chain);
     sim_later(s, i, 1, EVENT_HEAD, json_pack("{sIsI}", "height", (json_int_t)n->head, "time", (json_int_t)(s->now / 1000)));
     if (chain_funded(s->chain, &time))
