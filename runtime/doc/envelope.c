@@ -157,21 +157,11 @@ static bool read_type(const json_t *text, char type[ENVELOPE_TYPE], struct error
     return true;
 }
 
-/* What a key is called in the memory that it is a good one: most signatures are of few keys. */
-static struct hash key_name(const struct verified *known, const struct public_key *key)
-{
-    struct hasher h;
-
-    verified_name(known, &h);
-    hash_text(&h, "key");
-    hash_fixed(&h, key->bytes, sizeof key->bytes);
-    return hash_end(&h);
-}
-
+/* Most signatures are of few keys. */
 static bool is_known_key(const char *keyid, struct verified *known, struct envelope_signer *signer)
 {
     signer->kind = SIGNER_DID;
-    return known && did_parse_known(keyid, &signer->did) && verified_has(known, key_name(known, &signer->did));
+    return known && did_parse_known(keyid, &signer->did) && verified_has_key(known, &signer->did);
 }
 
 static bool check_signature(const json_t *entry, const struct buffer *pae, struct verified *known, struct envelope_signer *signer,
@@ -192,7 +182,7 @@ static bool check_signature(const json_t *entry, const struct buffer *pae, struc
         if (base64_read(text, plain.bytes, sizeof plain.bytes, &size) && size == sizeof plain.bytes &&
             sign_verify_valid(&signer->did, &plain, pae->bytes, pae->size)) {
             if (known)
-                verified_add(known, key_name(known, &signer->did));
+                verified_add_key(known, &signer->did);
             return true;
         }
     } else if (base64_read(text, recoverable.bytes, sizeof recoverable.bytes, &size) && size == sizeof recoverable.bytes &&

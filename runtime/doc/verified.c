@@ -80,6 +80,28 @@ void verified_add(struct verified *v, struct hash name)
     set->next = (uint8_t)((set->next + 1) % WAYS);
 }
 
+static struct hash key_name(const struct verified *v, const struct public_key *key)
+{
+    struct hasher h;
+
+    verified_name(v, &h);
+    hash_text(&h, "key");
+    hash_fixed(&h, key->bytes, sizeof key->bytes);
+    return hash_end(&h);
+}
+
+bool verified_has_key(struct verified *v, const struct public_key *key)
+{
+    struct hash name = key_name(v, key);
+
+    return set_has(set_of(v, name), name);
+}
+
+void verified_add_key(struct verified *v, const struct public_key *key)
+{
+    verified_add(v, key_name(v, key));
+}
+
 void verified_counts(const struct verified *v, uint64_t *hits, uint64_t *misses)
 {
     *hits = v->hits;

@@ -9,6 +9,7 @@
 #define RONDO_DOC_VERIFIED_H
 
 #include "runtime/crypto/hash.h"
+#include "runtime/crypto/sign.h"
 
 enum { VERIFIED_ENTRIES = 1 << 15 };
 
@@ -23,7 +24,11 @@ void verified_name(const struct verified *v, struct hasher *out);
 bool verified_has(struct verified *v, struct hash name);
 void verified_add(struct verified *v, struct hash name);
 
-/* How often verified_has said yes and no. */
+/* The same of keys that are good ones (crypto/sign.h). */
+bool verified_has_key(struct verified *v, const struct public_key *key);
+void verified_add_key(struct verified *v, const struct public_key *key);
+
+/* How often verified_has said yes and no of documents. */
 void verified_counts(const struct verified *v, uint64_t *hits, uint64_t *misses);
 
 #endif
