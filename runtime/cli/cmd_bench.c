@@ -74,7 +74,7 @@ const struct command command_bench = {
     "(exp, tanh, "
     "..., against the C library), gemm (products at the shapes of SmolLM2-135M, against OpenBLAS), hash (state root and leaves, "
     "against "
-    "libsodium), network (eight nodes on loopback: time of a round beyond training, memory, a restart, an attack), step (a "
+    "libsodium), network (eight nodes on loopback: time of a round beyond training, memory, a restart, an attack, blocks against curl from nginx), step (a "
     "training step, against PyTorch), tokenize (10 MB of mixed text, against tokenizers and tiktoken). "
     "Without a part, all. Each row is the median of interleaved pairs; with "
     "--json one "

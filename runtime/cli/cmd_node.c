@@ -38,7 +38,7 @@ static const struct option trainer_options[] = {
     { "list", NULL, "with --auto: say which runs there are and which would be taken, and end" },
     { "most-unpaid", "N", "stop when a settled round is not paid N records later (default: W + D + 2 of the run; 0: never)" },
     { "deposit", NULL, "lock what the spec asks of a trainer, if it is not locked yet (rondo deposit)" },
-    { "capacity", "N", "most batches of batch_tokens that it trains in a step, where the run deals shards by that (default 1)" },
+    { "capacity", "N", "most batches of batch_tokens that it trains in a step, up to the run's limits.batches (default 1)" },
     { "region", "NAME", "where this machine stands, for runs whose shards belong to regions" },
     { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
     NODE_OPTIONS

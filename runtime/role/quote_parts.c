@@ -64,11 +64,12 @@ json_t *quote_money(struct quote *q)
         of_few = 1 + (q->trainers - 1) * top;
         many = top;
         of_many = top + q->trainers - 1;
-        quote_warn(
-            q,
-            "a trainer may take up to %lld batches a step: steps were measured with one; time and memory of more, and of a "
-            "syncer that replays them, are up to as many times as much",
-            (long long)top);
+        if (top > 1)
+            quote_warn(
+                q,
+                "a trainer may take up to %lld batches a step: steps were measured with one; time and memory of more, and of a "
+                "syncer that replays them, are up to as many times as much",
+                (long long)top);
     }
 
     t = payout_share(each, s->payment.trainers);
@@ -231,7 +232,7 @@ static void tell_regions(struct quote *q)
 bool quote_claims(struct quote *q, struct error *err)
 {
     const struct run_spec *s = &q->a.course.spec;
-    bool any = false;
+    bool any = false, replicated = s->trust.replicas > 1;
 
     for (size_t i = 0; i < s->aggregator_count; i++) {
         json_t *meta = describe(q, &s->aggregators[i], err);
@@ -245,12 +246,17 @@ bool quote_claims(struct quote *q, struct error *err)
         json_decref(meta);
     }
     if (!any)
-        quote_warn(q, "no aggregator declares robust = true: one lying trainer can move a round as far as it likes until a "
-                      "replay finds it");
+        quote_warn(q, "no aggregator declares robust = true: %s can move a round as far as %s until a replay finds it",
+                   replicated ? "trainers of one part that agree to lie alike" : "one lying trainer",
+                   replicated ? "they like" : "it likes");
     if (s->trust.spot_check == 0)
-        quote_warn(q, "trust.spot_check is 0: no contribution is replayed unless somebody challenges it");
-    if ((int64_t)s->quorum.trainers == q->trainers)
+        quote_warn(q, "trust.spot_check is 0: no contribution%s is replayed unless somebody challenges it",
+                   replicated ? " that others gave alike" : "");
+    if (!replicated && (int64_t)s->quorum.trainers == q->trainers)
         quote_warn(q, "quorum.trainers is the number of trainers: one that is late makes the round a skip, which pays nobody");
+    if (s->trust.replicas == 2 && (int64_t)s->quorum.trainers == q->trainers / 2)
+        quote_warn(q, "quorum.trainers is the number of parts: a part that is lost, as by one machine that is late, makes the round "
+                      "a skip, which pays nobody");
     tell_regions(q);
     if ((int64_t)s->dataset.shards < q->trainers)
         quote_warn(q, "%u shards for %lld trainers: some have nothing to do", s->dataset.shards, (long long)q->trainers);

@@ -33,7 +33,7 @@ static bool plan_offered(const json_t *plan, struct error *err)
 
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (json_object_get(plan, later[i]))
-            return error_set(err, ERROR_UNSUPPORTED, "leave it out", "a plan with `%s`", later[i]);
+            return error_set(err, ERROR_UNSUPPORTED, "leave it out", "a plan with `%s`: not offered by this version", later[i]);
     if (inner && strcmp(inner, "reset") != 0 && strcmp(inner, "keep") != 0)
         return error_set(err, ERROR_UNSUPPORTED, "inner is \"reset\" or \"keep\"", "a plan with inner = \"%s\"", inner);
     if (!plan_codec_read(plan, &codec, err))
