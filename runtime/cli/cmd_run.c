@@ -63,7 +63,8 @@ static void print_plans(const json_t *plans)
             printf("  round %.0f  ", part(each, "from"));
         else
             printf("  rounds %.0f to %.0f  ", part(each, "from"), part(each, "to"));
-        printf("%s%s\n", json_is_true(json_object_get(each, "depends")) ? "depends on the rounds before; for example " : "", text);
+        printf("%s%s\n", json_is_true(json_object_get(each, "depends")) ? "depends on the rounds before; for example " : "",
+               text);
         free(text);
     }
 }
@@ -153,7 +154,8 @@ static void print_quote(const json_t *quote)
     print_money(money);
     printf("         what a round does not pay comes back %.0f rounds later\n", part(money, "expiry_rounds"));
     if (part(work, "replicas") > 1)
-        printf("tier     replicated: %.0f trainers at least get the same shards; what two of them, and more than half, give alike counts "
+        printf("tier     replicated: %.0f trainers at least get the same shards; what two of them, and more than half, give "
+               "alike counts "
                "once\n",
                part(work, "replicas"));
     printf("trust    %.0f of %.0f syncers decide; %.0f may lie in every respect (f), what %.0f of them list counts (t)\n",

@@ -10,6 +10,7 @@
 
 #include "runtime/ledger/local.h"
 #include "runtime/role/held_out.h"
+#include "runtime/role/local.h"
 #include "runtime/role/quote_internal.h"
 #include "runtime/role/sponsor.h"
 
@@ -131,7 +132,7 @@ static bool check_network(struct quote *q, struct error *err)
     if (!json_is_object(q->draft))
         return error_set(err, ERROR_MISSING, "a run file returns { spec = {...}, network = {...} }",
                          "spec: this field is missing");
-    return held_out_check(q->draft, q->network, err);
+    return local_network_check(q->network, err) && held_out_check(q->draft, q->network, err);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------- */

@@ -255,8 +255,9 @@ bool quote_claims(struct quote *q, struct error *err)
     if (!replicated && (int64_t)s->quorum.trainers == q->trainers)
         quote_warn(q, "quorum.trainers is the number of trainers: one that is late makes the round a skip, which pays nobody");
     if (s->trust.replicas == 2 && (int64_t)s->quorum.trainers == q->trainers / 2)
-        quote_warn(q, "quorum.trainers is the number of parts: a part that is lost, as by one machine that is late, makes the round "
-                      "a skip, which pays nobody");
+        quote_warn(q,
+                   "quorum.trainers is the number of parts: a part that is lost, as by one machine that is late, makes the round "
+                   "a skip, which pays nobody");
     tell_regions(q);
     if ((int64_t)s->dataset.shards < q->trainers)
         quote_warn(q, "%u shards for %lld trainers: some have nothing to do", s->dataset.shards, (long long)q->trainers);

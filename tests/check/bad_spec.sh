@@ -37,6 +37,8 @@ status=0
 
 with 's/name = "tiny",/name = "tiny", colour = "blue",/' | refuses "unknown field" 'unknown field "colour"' "known:"
 with 's/spot_check/spot_chekc/' | refuses "unknown field inside" 'trust: unknown field "spot_chekc"' 'did you mean "spot_check"?'
+with 's/network = {/network = { capacities = { 4 },/' | refuses "unknown field of network" 'network: unknown field "capacities"' "capacity and regions"
+with 's/network = {/network = { capacity = { "4" },/' | refuses "capacity as text" "network.capacity[0]: another kind of value" "a whole number a trainer"
 with 's/eval = { data = "[^"]*"/eval = { data = "no\/such.jsonl"/' | refuses "eval without a file" "network.eval.data: there is no file no/such.jsonl"
 echo '{"messages": [{"role": "user"}]}' >"$work/held_out.jsonl"
 with "s,eval = { data = \"[^\"]*\",eval = { data = \"$work/held_out.jsonl\"," | refuses "eval that is no conversation" "network.eval.data: $work/held_out.jsonl:1: messages[0].content"
