@@ -426,6 +426,12 @@ static bool read_signed(const json_t *value, struct verified *known, struct docu
     return ok || error_at(err, "%s", types[out->type].name);
 }
 
+/* Bytes of a bare document's text; envelopes have their own limit. */
+static size_t most_of(enum document_type type)
+{
+    return type == DOCUMENT_RECORD ? DOCUMENT_SIZE : CANONICAL_SIZE;
+}
+
 static bool read_bare(const json_t *value, struct verified *known, struct document *out, struct hash *name, bool *good,
                       struct error *err)
 {
@@ -436,7 +442,7 @@ static bool read_bare(const json_t *value, struct verified *known, struct docume
     if (!type || !document_type_parse(type, &out->type) || !types[out->type].bare)
         return error_set(err, ERROR_TYPE, NULL, "neither an envelope, nor a record, nor a certificate");
     out->json = json_incref((json_t *)value);
-    if (known && canonical_write(value, &text, NULL)) {
+    if (known && canonical_write_most(value, most_of(out->type), &text, NULL)) {
         struct hasher h;
 
         verified_name(known, &h);
@@ -446,7 +452,7 @@ static bool read_bare(const json_t *value, struct verified *known, struct docume
     }
     ok = *good || schema_check(document_schema(out->type), value, err);
     buffer_clear(&text);
-    ok = ok && canonical_write(value, &text, err);
+    ok = ok && canonical_write_most(value, most_of(out->type), &text, err);
     if (ok)
         out->id = hash_block(text.bytes, text.size);
     buffer_free(&text);
@@ -479,7 +485,7 @@ refused:
 /* Bytes from outside: a bare document must be canonical as it lies there, since its bytes give its id. */
 bool document_read_bytes(const void *bytes, size_t size, struct verified *known, struct document *out, struct error *err)
 {
-    json_t *value = json_read(bytes, size, ENVELOPE_SIZE, err);
+    json_t *value = json_read(bytes, size, DOCUMENT_SIZE, err);
     bool ok = value && read_value(value, known, out, err);
 
     if (!value)
@@ -517,7 +523,7 @@ bool document_read_known(const json_t *value, struct verified *known, struct doc
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a document");
     }
     if (types[out->type].bare)
-        canonical_write(value, &out->bytes, NULL);
+        canonical_write_most(value, most_of(out->type), &out->bytes, NULL);
     else
         buffer_add_text(&out->bytes, text);
     free(text);
@@ -545,7 +551,7 @@ bool document_make(enum document_type type, const json_t *fields, const struct s
     if (types[type].bare) {
         json_object_set_new(payload, "version", json_integer(1));
         json_object_set_new(payload, "type", json_string(types[type].name));
-        ok = canonical_write(payload, &bytes, err);
+        ok = canonical_write_most(payload, most_of(type), &bytes, err);
     } else {
         assert(identity && !account == !types[type].with_account);
         envelope_prepare(payload, identity, NULL);

@@ -41,6 +41,9 @@ enum document_type {
     DOCUMENT_TYPES
 };
 
+/* Bytes of any document: those of a record of many machines. All others have CANONICAL_SIZE. */
+enum { DOCUMENT_SIZE = 16 << 20 };
+
 struct document {
     enum document_type type;
     struct buffer bytes; /* owned: as received or made; what is stored and sent     */

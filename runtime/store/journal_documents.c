@@ -60,7 +60,7 @@ bool journal_get_document(struct journal *j, struct hash id, struct buffer *byte
     document_path(j, id, path);
     if (!file_exists(path))
         return error_set(err, ERROR_MISSING, "it has to be fetched from a peer", "document %s is not here", cid_text(id, cid));
-    if (!file_read(path, ENVELOPE_SIZE, &text, err)) {
+    if (!file_read(path, DOCUMENT_SIZE, &text, err)) {
         buffer_free(&text);
         return false;
     }
