@@ -174,27 +174,43 @@ static bool others_shut(struct member *m)
     return passed(m, m->first_shut + m->rules->grace_min_ms);
 }
 
+/* cid -> how many members list it. One may list thousands that nobody made: each list is gone through once. New reference. */
+static json_t *count_listed(const struct member *m)
+{
+    json_t *counts = json_object(), *did, *cid;
+    size_t i, k;
+    json_array_foreach(m->committee, i, did)
+    {
+        json_t *own = json_object();
+        json_array_foreach(json_object_get(closed_of(m, did), "commitments"), k, cid)
+            json_object_set(own, json_string_value(cid), cid);
+        const char *text;
+        json_object_foreach(own, text, cid)
+            json_object_set_new(counts, text, json_integer((json_int_t)value_integer(counts, text) + 1));
+        json_decref(own);
+    }
+    return counts;
+}
+
 /* Whether something that q members list, or may still list, has not been shown. */
 static bool awaits_shown(struct member *m)
 {
-    json_t *shown = json_object(), *part, *did, *cid;
+    const int64_t open = m->quorum.n - count_closed(m);
+    json_t *counts, *part, *count;
     const json_t *document;
-    size_t i, k;
-    bool awaits = count_closed(m) < m->quorum.q;
+    const char *cid;
+    size_t i;
+    bool awaits = false;
+    if (open > m->quorum.n - m->quorum.q)
+        return true;
+    counts = count_listed(m);
     json_array_foreach(m->parts, i, part)
     {
         for (size_t at = 0; (document = next_of(m, "contribution", value_text(part, "did"), &at));)
-            json_object_set_new(shown, commitment_of(m, document), json_true());
+            json_object_del(counts, commitment_of(m, document));
     }
-    json_array_foreach(m->committee, i, did)
-    {
-        json_array_foreach(json_object_get(closed_of(m, did), "commitments"), k, cid)
-        {
-            const char *text = json_string_value(cid);
-            awaits = awaits || (!json_object_get(shown, text) && counts(m, text) >= 0);
-        }
-    }
-    json_decref(shown);
+    json_object_foreach(counts, cid, count) awaits = awaits || json_integer_value(count) + open >= m->quorum.q;
+    json_decref(counts);
     return awaits;
 }
 
