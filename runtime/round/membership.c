@@ -96,7 +96,8 @@ static void take_enrolment(const struct rules *rules, struct admitted *in, const
     if (!seat && !known && value_integer(in->of_role, value_text(payload, "role")) >= rules->trainers_limit)
         return;
     json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
-                             "enrolment", json_object_get(item, "cid"), "absent", (json_int_t)0);
+                             "enrolment", json_object_get(item, "cid"), "absent",
+                             (json_int_t)value_integer(known, "absent")); /* only work ends an absence */
     take_assignable(rules, payload, known, made);
     if (known) {
         count_role(in, value_text(known, "role"), -1);

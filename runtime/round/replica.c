@@ -98,10 +98,10 @@ bool replica_commitment_cid(const json_t *contribution, char cid[CID_TEXT])
 
 bool replica_result(const json_t *contribution, char hex[HASH_TEXT])
 {
-    static const char *const own[] = { "signer", "payload", "salt" };
-    json_t *shared = json_copy((json_t *)contribution);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        json_object_del(shared, own[i]);
+    static const char *const replayed[] = { "start", "end", "carry_in", "carry_out", "body", "steps", "loss", "step_log" };
+    json_t *shared = json_object();
+    for (size_t i = 0; i < sizeof replayed / sizeof *replayed; i++)
+        json_object_set(shared, replayed[i], json_object_get(contribution, replayed[i]));
     bool ok = value_hash(shared, "rondo/result", hex);
     json_decref(shared);
     return ok;

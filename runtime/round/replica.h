@@ -27,7 +27,8 @@ void replica_deal(const struct rules *rules, const json_t *members, json_t *part
 json_t *replica_commitment(const json_t *contribution);
 bool replica_commitment_cid(const json_t *contribution, char cid[CID_TEXT]);
 
-/* What machines of one group must agree on: all of a contribution but who made it, what only names it, and the salt. */
+/* What machines of one group must agree on: just what a replay decides. Whoever differs in anything else, in its count of tokens or in a value
+ * of a probe, could be convicted by nobody, and would cost its partner every round. */
 bool replica_result(const json_t *contribution, char hex[HASH_TEXT]);
 
 /* Sets the codes of a record's contributions ({ did, cid, code, group, ... }) that are "ok" by what their groups agree on. */

@@ -311,12 +311,14 @@ static void a_new_enrolment_says_capacity_and_region_anew(void **state)
     json_t *members = membership_after(&first), *previous = json_pack("{sO}", "members", members);
     assert_int_equal(value_integer(json_array_get(members, 0), "batches"), 3);
     assert_string_equal(value_text(json_array_get(members, 0), "region"), "eu");
+    json_object_set_new(json_array_get(members, 0), "absent", json_integer(2));
     json_object_set_new(json_array_get(items, 0), "cid", json_string("two"));
     const struct membership_change next = { .rules = &rules, .previous = previous, .items = items, .documents = documents };
     json_t *after = membership_after(&next);
     assert_int_equal(json_array_size(after), 1);
     assert_int_equal(value_integer(json_array_get(after, 0), "batches"), 2);
     assert_string_equal(value_text(json_array_get(after, 0), "region"), "");
+    assert_int_equal(value_integer(json_array_get(after, 0), "absent"), 2); /* enrolling is no work: a boast stays halved */
     json_decref(after);
     json_decref(previous);
     json_decref(members);

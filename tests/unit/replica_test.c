@@ -178,6 +178,26 @@ static void a_commitment_binds_its_signer_and_its_salt(void **state)
     json_decref(other);
 }
 
+/* Whoever could differ by something that nobody is convicted for would cost its partner each round. */
+static void what_no_replay_decides_parts_no_group(void **state)
+{
+    (void)state;
+    static const char *const free[] = { "tokens", "probes", "fragment", "payload_bytes", "codec" };
+    static const char *const decided[] = { "start", "end", "carry_in", "carry_out", "body", "steps", "loss", "step_log" };
+    json_t *one = contribution_of("did:a", "x", "1"), *other;
+    char a[HASH_TEXT], b[HASH_TEXT];
+    replica_result(one, a);
+    for (size_t i = 0; i < sizeof free / sizeof *free + sizeof decided / sizeof *decided; i++) {
+        bool is_free = i < sizeof free / sizeof *free;
+        other = json_copy(one);
+        json_object_set_new(other, is_free ? free[i] : decided[i - sizeof free / sizeof *free], json_string("else"));
+        assert_true(replica_result(other, b));
+        assert_int_equal(!strcmp(a, b), is_free);
+        json_decref(other);
+    }
+    json_decref(one);
+}
+
 /* `said`: for each trainer of the group "g" a letter, its result; '-': its contribution was refused. The codes as letters. */
 static void judged(const char *said, char codes[8])
 {
@@ -304,6 +324,7 @@ int main(void)
         cmocka_unit_test(groups_are_drawn_by_the_seed_and_have_a_shard_each),
         cmocka_unit_test(machines_of_a_group_draw_the_same_probes),
         cmocka_unit_test(a_commitment_binds_its_signer_and_its_salt),
+        cmocka_unit_test(what_no_replay_decides_parts_no_group),
         cmocka_unit_test(two_alike_and_more_than_half_are_accepted),
         cmocka_unit_test(a_group_is_checked_once_and_one_that_disagrees_whole),
         cmocka_unit_test(a_group_is_folded_once_and_each_of_it_is_paid),
