@@ -21,7 +21,12 @@ static void sync_files(uv_work_t *work)
     s->synced = journal_sync_folder(s->node->folder, &s->err);
 }
 
-/* A disk that does not sync loses nothing yet: the rows stay, and it is tried again. */
+/* A disk that does not sync loses nothing yet: the rows stay, the files are written again, and it is tried again. */
+static bool take_up(struct file_sync *s)
+{
+    return s->synced ? journal_synced(s->node->journal, s->mark, &s->err) : journal_restore_files(s->node->journal, &s->err);
+}
+
 static void files_synced(uv_work_t *work, int status)
 {
     struct file_sync *s = work->data;
@@ -29,7 +34,7 @@ static void files_synced(uv_work_t *work, int status)
     s->busy = false;
     if (s->closed)
         free(s);
-    else if (!s->closing && status == 0 && s->synced && !journal_synced(s->node->journal, s->mark, &s->err))
+    else if (!s->closing && status == 0 && !take_up(s))
         node_stop(s->node, &s->err);
 }
 

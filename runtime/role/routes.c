@@ -339,8 +339,12 @@ static bool keep_message(struct node *node, const json_t *message, json_t *missi
     bool small = is_small_talk(message),
          begun = small ? journal_begin_lazily(node->journal, err) : journal_begin(node->journal, err),
          taken = begun && take_message(node, message, missing, err);
+    struct error fault = { 0 };
 
-    return begun && journal_end(node->journal, true, taken ? err : NULL) && taken;
+    if (!begun || journal_end(node->journal, true, &fault))
+        return taken;
+    *err = fault; /* of this node's disk: more than what is wrong with the message */
+    return false;
 }
 
 /* Whether the message is a record that was decided here, by its name: then it is not read. Who calls another message so wastes it. */

@@ -316,6 +316,16 @@ static bool write_adapter(struct syncing *s, json_t *result, struct error *err)
     return true;
 }
 
+/* No node will sync this folder's files beside its loop: the journal lets go of them here, or keeps them until the next time. */
+static void files_settled(struct journal *journal, const char *folder)
+{
+    struct error none = { 0 };
+    int64_t mark;
+
+    if (journal && journal_unsynced(journal) && journal_mark(journal, &mark, &none) && journal_sync_folder(folder, &none))
+        journal_synced(journal, mark, &none);
+}
+
 json_t *sync_run(const struct sync_options *options, struct error *err)
 {
     struct syncing s = { .options = options };
@@ -333,6 +343,7 @@ json_t *sync_run(const struct sync_options *options, struct error *err)
     if (s.a.finals) {
         struct journal *journal = s.a.auditor.journal;
 
+        files_settled(journal, s.a.auditor.folder);
         archive_close(&s.a);
         journal_close(journal);
     }

@@ -100,6 +100,9 @@ size_t journal_unsynced(const struct journal *journal);
 bool journal_mark(struct journal *journal, int64_t *mark, struct error *err);
 bool journal_sync_folder(const char *folder, struct error *err);
 bool journal_synced(struct journal *journal, int64_t mark, struct error *err);
+/* After a sync that failed, and at every start: files whose bytes stand in the database are written again. Another sync alone would say that all is
+ * well: the system takes what it could not write for written. */
+bool journal_restore_files(struct journal *journal, struct error *err);
 
 /* The index row and the file of a document that cannot be used: it is fetched again when it is needed. */
 bool journal_forget_document(struct journal *journal, struct hash id, struct error *err);

@@ -59,11 +59,12 @@ bool journal_place_files(struct journal *j, struct error *err)
     for (size_t i = 0; ok && i < j->files.count; i++)
         ok = file_place(path_of(j, j->files.list[i].folder, j->files.list[i].id, path), j->files.list[i].bytes,
                         j->files.list[i].size, 0644, err);
-    unsynced_cut(&j->files, 0);
+    if (ok) /* else they are read here, and have another try after the next write: no sync of the folders is theirs */
+        unsynced_cut(&j->files, 0);
     return ok;
 }
 
-/* ---- After a crash --------------------------------------------------------------------------------------------------------- */
+/* ---- After a crash, or a sync that failed ----------------------------------------------------------------------------------- */
 
 /* A journal may be handed on: its rows name files of the two folders, and none beside. */
 static bool read_name(const char *name, const char **folder, struct hash *id, struct error *err)
@@ -78,21 +79,14 @@ static bool read_name(const char *name, const char **folder, struct hash *id, st
            error_set(err, ERROR_MISMATCH, NULL, "the journal names a file that is none of this folder");
 }
 
+/* Also where the file looks right: the system may hold bytes that the disk did not take. */
 static bool restore(const struct journal *j, const char *name, const void *bytes, size_t size, struct error *err)
 {
-    struct buffer there = { 0 };
     const char *folder;
     char path[PATH_MAX];
     struct hash id;
-    bool same;
 
-    if (!read_name(name, &folder, &id, err))
-        return false;
-    path_of(j, folder, id, path);
-    same = file_exists(path) && file_read(path, SMALL, &there, NULL) && there.size == size &&
-           (size == 0 || memcmp(there.bytes, bytes, size) == 0);
-    buffer_free(&there);
-    return same || file_write(path, bytes, size, 0644, err);
+    return read_name(name, &folder, &id, err) && file_place(path_of(j, folder, id, path), bytes, size, 0644, err);
 }
 
 /* The folder of blocks is made by their store, which may come later. */
@@ -106,10 +100,15 @@ static bool make_folder(const struct journal *j, struct error *err)
 
 bool journal_restore_files(struct journal *j, struct error *err)
 {
-    sqlite3_stmt *rows = journal_query(j, err, "select path, bytes from unsynced order by number", "");
-    enum row row = journal_step(j, rows, err);
-    bool ok = row != ROW_THERE || make_folder(j, err);
+    sqlite3_stmt *rows;
+    enum row row;
+    bool ok;
 
+    if (j->files.count && !journal_settle(j, err)) /* rows that are not synced yet have no files */
+        return false;
+    rows = journal_query(j, err, "select path, bytes from unsynced order by number", "");
+    row = journal_step(j, rows, err);
+    ok = row != ROW_THERE || make_folder(j, err);
     j->unsynced_size = 0;
     while (ok && row == ROW_THERE) {
         size_t size = (size_t)sqlite3_column_bytes(rows, 1);

@@ -42,7 +42,5 @@ bool journal_put_file(struct journal *j, const char *folder, struct hash id, con
 bool journal_place_files(struct journal *j, struct error *err);
 /* A synced write of no meaning, which takes what was written lazily along. */
 bool journal_settle(struct journal *j, struct error *err);
-/* After a crash: whatever is not as the database says is written again. */
-bool journal_restore_files(struct journal *j, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* unsynced.h - small files that stand in the journal and are not in their folders yet: read as if they were.
  *
  *     put ──> row in the database ── commit, synced ──> file in its folder ── the whole folder synced, some time later ──> row deleted
- *                                       └ a crash from here on: the next start writes from the row what the folder lacks
+ *                                       └ a crash from here on: the next start writes it again from the row
  *
  * One sync of the database's log stands for those of many files and of their folders.
  */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -241,6 +242,91 @@ static void changed_byte_in_a_document_is_an_error_that_names_its_file(void **st
     document_free(&a);
 }
 
+static ino_t file_of(struct hash id)
+{
+    struct stat about;
+    char path[200], cid[CID_TEXT];
+
+    snprintf(path, sizeof path, "%s/documents/%s", folder, cid_text(id, cid));
+    return stat(path, &about) == 0 ? about.st_ino : 0;
+}
+
+static void a_file_that_finds_no_place_is_kept_and_placed_with_the_next_write(void **state)
+{
+    struct document a = vote(1, 0);
+    struct buffer bytes = { 0 };
+    char path[200];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/documents", folder);
+    assert_int_equal(rmdir(path), 0);
+    assert_false(journal_put_document(journal, &a, &err));
+    assert_true(journal_get_document(journal, a.id, &bytes, &err));
+    assert_int_equal(bytes.size, a.bytes.size);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_true(journal_sign_once(journal, run, 1, 0, &(struct statement){ "vote", "prepare", one }, &err));
+    assert_true(file_of(a.id));
+    buffer_free(&bytes);
+    document_free(&a);
+}
+
+/* A file that reads well may be one that the disk never took. */
+static void files_are_written_again_until_a_sync_succeeds(void **state)
+{
+    struct document a = vote(1, 0);
+    int64_t mark;
+    ino_t before;
+
+    (void)state;
+    assert_true(journal_put_document(journal, &a, &err));
+    before = file_of(a.id);
+    assert_true(before != 0);
+    assert_true(journal_restore_files(journal, &err));
+    assert_true(file_of(a.id) != 0 && file_of(a.id) != before);
+    assert_true(journal_mark(journal, &mark, &err) && journal_sync_folder(folder, &err) && journal_synced(journal, mark, &err));
+    before = file_of(a.id);
+    assert_true(journal_restore_files(journal, &err));
+    assert_true(file_of(a.id) == before);
+    document_free(&a);
+}
+
+/* Records grow with machines and open rounds (round/rules.h). */
+static void record_of_more_than_a_mebibyte_is_kept_and_read_as_any_other(void **state)
+{
+    char *long_text = malloc((3 << 20) + 1);
+    struct document d, again;
+    struct buffer bytes = { 0 };
+    struct public_key key;
+    struct key_pair keys;
+
+    (void)state;
+    key_pair_derive("journal_test", "one", &keys);
+    key = public_key_of(&keys.identity);
+    memset(long_text, 'x', 3 << 20);
+    long_text[3 << 20] = 0;
+    json_t *fields = json_pack("{s:o, s:i, s:s, s:n, s:n, s:n, s:[o], s:[o], s:i, s:i, s:i, s:i, s:n, s:[], s:[], s:n}", "run",
+                               document_json_cid(run), "round", 0, "kind", "open", "previous", "seed", "block", "committee",
+                               document_json_did(&key), "received", document_json_cid(one), "height", 1, "time", 1, "funded", 1,
+                               "next_height", 1, "start", "contributions", "items", "plan");
+
+    json_object_update_new(fields,
+                           json_pack("{s:n, s:n, s:n, s:s, s:[], s:[], s:[], s:i, s:[], s:i, s:[], s:[], s:[], s:[]}",
+                                     "aggregate", "outer", "state", "telemetry", long_text, "members", "unreturned", "arrivals",
+                                     "grace_ms", 0, "unsettled", "correct", 0, "convicted", "barred", "disputes", "settled"));
+    if (!document_make(DOCUMENT_RECORD, fields, NULL, NULL, &d, &err))
+        fail_msg("%s: %s", err.place, err.message);
+    assert_true(d.bytes.size > 3 << 20);
+    assert_true(journal_put_document(journal, &d, &err));
+    reopen();
+    assert_true(journal_get_document(journal, d.id, &bytes, &err));
+    assert_true(document_read_as(DOCUMENT_RECORD, bytes.bytes, bytes.size, &again, &err));
+    assert_true(hash_equal(again.id, d.id));
+    document_free(&d), document_free(&again);
+    buffer_free(&bytes);
+    json_decref(fields);
+    free(long_text);
+}
+
 static void notes_are_kept(void **state)
 {
     struct buffer value = { 0 };
@@ -365,6 +451,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(escrow_is_released_by_one_digest, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(documents_are_found_by_id_and_by_run_type_and_round, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(changed_byte_in_a_document_is_an_error_that_names_its_file, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(a_file_that_finds_no_place_is_kept_and_placed_with_the_next_write, open_journal,
+                                        drop_journal),
+        cmocka_unit_test_setup_teardown(files_are_written_again_until_a_sync_succeeds, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(record_of_more_than_a_mebibyte_is_kept_and_read_as_any_other, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(notes_are_kept, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(second_process_is_turned_away, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(kill_at_any_moment_loses_nothing_that_was_reported, open_journal, drop_journal),
