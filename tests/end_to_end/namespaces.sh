@@ -11,8 +11,8 @@ SHAPER=$B/tests/rondo_shaper
 say "hosts are joined by shapers: 100 Mbit/s, $ROUND_TRIP ms, 1 % loss"
 
 run_file far -e 's/rounds = 3/rounds = 4/' -e 's/trainers = 3, syncers/trainers = 4, syncers/' -e 's/budget = "3000"/budget = "4000"/' \
-    -e 's/inner_steps = 3/inner_steps = 1/' -e 's/trainers = 2, round_ms/trainers = 4, round_ms/' -e 's/seed_lead = 30/seed_lead = 5/' \
-    -e 's/view_ms = 1000/view_ms = 240/' -e 's/settle_ms = 200/settle_ms = 160/'
+    -e 's/inner_steps = 3/inner_steps = 1/' -e 's/trainers = 2, round_ms/trainers = 4, round_ms/' -e 's/seed_lead = 30/seed_lead = 8/' \
+    -e 's/view_ms = 1000/view_ms = 400/' -e 's/settle_ms = 200/settle_ms = 160/'
 SEED=far prepare "$T/far.lua"
 
 port=$((20000 + $$ % 20000))
