@@ -98,7 +98,7 @@ static struct simulation simulation_of(const struct wanted *w, uint64_t seed)
 
     if (w->trainers >= 0) {
         set.trainers = (int)w->trainers;
-        set.quorum = set.trainers > 8 ? set.trainers / 2 : 2;
+        set.quorum = set.trainers > 8 ? set.trainers / 2 : set.quorum;
     }
     if (w->syncers >= 0 && w->syncers != set.syncers) {
         set.syncers = (int)w->syncers;
