@@ -468,7 +468,17 @@ bool course_wants(struct course *c, struct fetch_want **wants, size_t *count, bo
     return ok;
 }
 
-static bool lay_out_model(struct course *c, struct hash id, char path[4096], struct error *err)
+/* One that is there and whole stays: it may be large. */
+static bool lay_out_file(struct course *c, struct hash object, const char *at, struct error *err)
+{
+    struct error fault = { 0 };
+
+    return (file_exists(at) && object_is_file(MODEL_MEDIA, object, at, &fault)) ||
+           object_get_file(&c->node->blocks, object, NULL, COURSE_OBJECT_LIMIT, at, err);
+}
+
+/* `list` gets what was laid out: [ [path, CID of the object] ]. */
+static bool lay_out_model(struct course *c, struct hash id, json_t *list, char path[4096], struct error *err)
 {
     char cid[CID_TEXT], at[4400];
     json_t *model = read_block(c, id, err), *files = json_object_get(model, "files"), *file;
@@ -488,8 +498,10 @@ static bool lay_out_model(struct course *c, struct hash id, char path[4096], str
         }
         snprintf(at, sizeof at, "%s/%s", path, name);
         gguf = gguf || (json_array_size(files) == 1 && strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".gguf") == 0);
-        ok = ok && cid_parse(json_string_value(json_object_get(file, "object")), &object, err) &&
-             (file_exists(at) || object_get_file(&c->node->blocks, object, NULL, COURSE_OBJECT_LIMIT, at, err));
+        ok =
+            ok && cid_parse(json_string_value(json_object_get(file, "object")), &object, err) && lay_out_file(c, object, at, err);
+        if (ok)
+            json_array_append_new(list, json_pack("[s, O]", at, json_object_get(file, "object")));
     }
     if (ok && gguf)
         snprintf(path, 4096, "%s", at);
@@ -567,26 +579,28 @@ static bool read_shards(struct course *c, struct error *err)
 bool course_prepare(struct course *c, struct error *err)
 {
     char path[4096], reference[4096], adapter[4096];
-    json_t *scripts = json_object();
+    json_t *scripts = json_object(), *laid = json_array();
     struct buffer template = { 0 };
     struct hash id;
-    bool ok = lay_out_model(c, c->spec.base_model, path, err) &&
-              (!c->spec.referenced || lay_out_model(c, c->spec.reference, reference, err)) &&
-              (!c->spec.adapter.continued || lay_out_model(c, c->spec.adapter.start, adapter, err)) &&
+    bool ok = lay_out_model(c, c->spec.base_model, laid, path, err) &&
+              (!c->spec.referenced || lay_out_model(c, c->spec.reference, laid, reference, err)) &&
+              (!c->spec.adapter.continued || lay_out_model(c, c->spec.adapter.start, laid, adapter, err)) &&
               add_scripts(c, scripts, err) && read_shards(c, err);
 
     if (ok && strcmp(c->spec.chat_template, "model") != 0)
         ok = cid_parse(c->spec.chat_template, &id, err) && block_get(&c->node->blocks, id, &template, err);
     if (ok)
-        c->open = json_pack("{s:s, s:s, s:O, s:s, s:o, s:O}", "job", "open", "run", c->run, "spec", c->spec.json, "model", path,
-                            "template", template.size ? json_stringn((const char *)template.bytes, template.size) : json_null(),
-                            "scripts", scripts);
+        c->open =
+            json_pack("{s:s, s:s, s:O, s:s, s:o, s:O, s:O}", "job", "open", "run", c->run, "spec", c->spec.json, "model", path,
+                      "template", template.size ? json_stringn((const char *)template.bytes, template.size) : json_null(),
+                      "scripts", scripts, "files", laid);
     if (c->open && c->spec.referenced)
         json_object_set_new(c->open, "reference", json_string(reference));
     if (c->open && c->spec.adapter.continued)
         json_object_set_new(c->open, "adapter", json_string(adapter));
     buffer_free(&template);
     json_decref(scripts);
+    json_decref(laid);
     return ok && (c->open || error_set(err, ERROR_SYNTAX, NULL, "the chat template is not UTF-8"));
 }
 

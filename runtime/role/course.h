@@ -14,7 +14,6 @@
 #include "runtime/round/rules.h"
 #include "runtime/worker/client.h"
 
-#define MODEL_MEDIA   "application/vnd.rondo.model"
 #define SHARD_MEDIA   "application/vnd.rondo.shard+jsonl"
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
 #define LOG_MEDIA     "application/vnd.rondo.step-log"

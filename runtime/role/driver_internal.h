@@ -23,6 +23,7 @@ struct driver_job {
     uint64_t id;           /* in that worker */
     uv_timer_t *pause;     /* after a fault of this machine, until it is tried again */
     unsigned failures;
+    bool damaged; /* by the last of them: the disk has spoiled a block */
     struct driver *driver;
     struct driver_job *next;
 };

@@ -7,8 +7,11 @@
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/metrics.h"
 #include "runtime/round/step_log.h"
+#include "runtime/worker/failure.h"
 
-enum { CHECK_MS = 30000, DATA_MS = 600000, PUSH_MOST_MS = 250, RETRY_MS = 500 };
+/* A fault of this machine is told as an alert when it has come ALERT_AT times; a verdict that is still not there after TRIES_MOST, about a
+ * quarter of an hour of pauses, is left to others. */
+enum { CHECK_MS = 30000, DATA_MS = 600000, PUSH_MOST_MS = 250, RETRY_MS = 500, ALERT_AT = 3, TRIES_MOST = 64 };
 
 static void timer_closed(uv_handle_t *handle)
 {
@@ -46,29 +49,55 @@ static void job_again(uv_timer_t *timer)
     job_begin(j);
 }
 
-/* The fault is this machine's: a worker that died, no memory, no space, blocks that no peer gave. It says nothing about a contribution or
- * a record, so the machine is not told; the job is done again after a pause. */
-static void job_retry(struct driver_job *j)
+/* Whether others can do without it: a replay or a verdict. What this machine owes itself is tried for as long as it is asked for. */
+static bool is_left_to_others(enum action_kind kind)
 {
+    return kind == ACTION_REPLAY || kind == ACTION_JUDGE;
+}
+
+static void tell_abstains(struct driver_job *j, const struct error *err, bool for_good)
+{
+    char text[1024];
+
+    metrics_count(j->driver->node, METRIC_ABSTENTIONS, action_name(j->kind), error_name(err->code));
+    node_tell(j->driver->node, "abstains",
+              json_pack("{s:s, s:I, s:s, s:s, s:I, s:b}", "job", action_name(j->kind), "round", (json_int_t)j->round, "code",
+                        error_name(err->code), "error", error_text(err, text, sizeof text), "tries", (json_int_t)j->failures,
+                        "for_good", for_good));
+}
+
+/* The fault is this machine's: a worker that died, no memory, no space, a spoiled block, blocks that no peer gave. It says nothing about a
+ * contribution or a record, so the machine is not told; the job is done again after a pause. */
+static void job_retry(struct driver_job *j, const struct error *err)
+{
+    j->failures++;
+    j->damaged = j->damaged || err->code == ERROR_DAMAGED;
+    if (j->failures == TRIES_MOST && is_left_to_others(j->kind)) {
+        tell_abstains(j, err, true);
+        job_drop(j);
+        return;
+    }
+    if (j->failures == ALERT_AT)
+        tell_abstains(j, err, false);
     j->pause = calloc(1, sizeof *j->pause);
     uv_timer_init(&j->driver->node->loop, j->pause);
     j->pause->data = j;
-    uv_timer_start(j->pause, job_again, RETRY_MS << (j->failures < 5 ? j->failures : 5), 0);
-    j->failures++;
+    uv_timer_start(j->pause, job_again, RETRY_MS << (j->failures <= 5 ? j->failures - 1 : 5), 0);
 }
 
-static void job_failed(struct driver_job *j, const struct error *err)
+/* `asked`: others were, for its blocks. What none of them gave is an answer to a check and of a verdict; what was here is this machine's to find. */
+static void job_failed(struct driver_job *j, const struct error *err, bool asked)
 {
     char text[1024];
     const char *code = error_name(err->code);
-    bool own_fault = error_status(err->code) == 4;
+    const bool awaited = err->code == ERROR_MISSING && asked && (j->kind == ACTION_CHECK || j->kind == ACTION_JUDGE);
 
     metrics_count(j->driver->node, METRIC_JOB_FAILURES, action_name(j->kind), code);
     node_tell(j->driver->node, "job_failed",
               json_pack("{s:s, s:s, s:I}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text), "round",
                         (json_int_t)j->round));
-    if (own_fault || (err->code == ERROR_MISSING && j->kind != ACTION_CHECK && j->kind != ACTION_JUDGE)) {
-        job_retry(j);
+    if (failure_is_here(err) && !awaited) {
+        job_retry(j, err);
         return;
     }
     switch (j->kind) {
@@ -107,7 +136,7 @@ static void job_done(void *context, const struct worker_answer *answer)
 
     j->worker = NULL;
     if (answer->error) {
-        job_failed(j, answer->error);
+        job_failed(j, answer->error, false);
         return;
     }
     switch (j->kind) {
@@ -195,6 +224,30 @@ static bool need_context(struct driver *d, struct needs *n, json_t *context, jso
     return need(n, document_text(context, "outer"), err) || error_at(err, "outer");
 }
 
+/* The contribution of that CID. One that is not here, or that the disk has spoiled, is asked for. */
+static bool read_contribution(struct driver *d, const char *cid, struct document *out, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct error fault = { 0 };
+    struct hash id;
+    bool ok = cid && cid_parse(cid, &id, &fault) && journal_get_document(d->node->journal, id, &bytes, &fault) &&
+              document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, out, &fault);
+
+    buffer_free(&bytes);
+    if (ok)
+        return true;
+    *err = fault;
+    if (fault.code == ERROR_DAMAGED)
+        journal_forget_document(d->node->journal, id, &fault);
+    if (failure_is_here(err)) {
+        json_t *again = json_pack("{s:[s]}", "documents", cid);
+
+        driver_fetch(d, again);
+        json_decref(again);
+    }
+    return error_at(err, "contribution %s", cid ? cid : "");
+}
+
 /* Payload CIDs of the contributions a fold names. */
 static bool need_payloads(struct driver *d, struct needs *n, json_t *request, json_t *payloads, struct error *err)
 {
@@ -205,20 +258,15 @@ static bool need_payloads(struct driver *d, struct needs *n, json_t *request, js
     {
         json_array_foreach(json_object_get(round, "contributions"), j, each)
         {
-            struct buffer bytes = { 0 };
             struct document document = { 0 };
-            struct hash id;
             const char *cid = document_text(each, "cid");
-            bool ok = cid_parse(cid, &id, err) && journal_get_document(d->node->journal, id, &bytes, err) &&
-                      document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err) &&
-                      need(n, document_text(document.json, "payload"), err);
+            bool ok = read_contribution(d, cid, &document, err) && need(n, document_text(document.json, "payload"), err);
 
             if (ok)
                 json_object_set(payloads, cid, json_object_get(document.json, "payload"));
             document_free(&document);
-            buffer_free(&bytes);
             if (!ok)
-                return error_at(err, "contribution %s", cid);
+                return false;
         }
     }
     return need(n, document_text(request, "from"), err) || error_at(err, "from");
@@ -227,17 +275,10 @@ static bool need_payloads(struct driver *d, struct needs *n, json_t *request, js
 /* The contribution that a replay or a dispute is about; the machine knows it by its CID, this node keeps the document. */
 static json_t *contribution_of(struct driver_job *j, const char *name, struct error *err)
 {
-    const char *cid = document_text(j->body, name);
-    struct buffer bytes = { 0 };
     struct document document = { 0 };
-    struct hash id;
-    json_t *json = NULL;
+    json_t *json = read_contribution(j->driver, document_text(j->body, name), &document, err) ? json_incref(document.json) : NULL;
 
-    if (cid && cid_parse(cid, &id, err) && journal_get_document(j->driver->node->journal, id, &bytes, err) &&
-        document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err))
-        json = json_incref(document.json);
     document_free(&document);
-    buffer_free(&bytes);
     return json;
 }
 
@@ -332,7 +373,7 @@ static json_t *job_make(struct driver_job *j, struct needs *n, struct error *err
     case ACTION_TRAIN:
         extra = json_array();
         begin_with_carry(d, context);
-        if (need_context(d, n, context, extra, err))
+        if (need_context(d, n, context, extra, err) && need_carry(d, n, context, NULL, err))
             job = json_pack("{s:s, s:O, s:O}", "job", "train", "context", context, "shards", extra);
         json_decref(extra);
         break;
@@ -365,7 +406,7 @@ static void job_fetched(void *context, const struct error *fault)
 
     j->fetch = NULL;
     if (fault)
-        job_failed(j, fault);
+        job_failed(j, fault, true);
     else
         job_begin(j);
 }
@@ -389,16 +430,31 @@ static void await_blocks(struct driver_job *j, const struct needs *n)
         fetch_expect(j->fetch, half < PUSH_MOST_MS ? (unsigned)half : PUSH_MOST_MS);
 }
 
+/* job_make, once what the disk has spoiled of its objects is gone, so that it is fetched again. */
+static json_t *job_mend(struct driver_job *j, struct needs *n, struct error *err)
+{
+    json_t *job = job_make(j, n, err);
+
+    if (!job || !j->damaged)
+        return job;
+    json_decref(job);
+    if (!fetch_mend(j->driver->node, n->list, n->count, COURSE_OBJECT_LIMIT, err))
+        return NULL;
+    j->damaged = false;
+    n->count = 0;
+    return job_make(j, n, err);
+}
+
 /* Fetches what is missing, then hands the job to its worker. */
 static void job_begin(struct driver_job *j)
 {
     struct driver *d = j->driver;
     struct needs n = { 0 };
     struct error err = { 0 };
-    json_t *job = job_make(j, &n, &err);
+    json_t *job = job_mend(j, &n, &err);
 
     if (!job)
-        job_failed(j, &err);
+        job_failed(j, &err, false);
     else if (n.count == 0 || fetch_complete(d->node, n.list, n.count, COURSE_OBJECT_LIMIT))
         job_go(j, job);
     else

@@ -395,6 +395,35 @@ void fetch_cancel(struct fetch *f)
         fetch_free(f);
 }
 
+/* False when it cannot be deleted. */
+static bool mend_block(const struct block_store *store, struct hash id, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct error fault = { 0 };
+    const bool spoiled = !block_get(store, id, &bytes, &fault) && fault.code == ERROR_DAMAGED;
+
+    buffer_free(&bytes);
+    return !spoiled || block_delete(store, id, err);
+}
+
+bool fetch_mend(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit, struct error *err)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < count; i++) {
+        struct manifest m = { 0 };
+        struct error absent = { 0 };
+
+        ok = mend_block(&node->blocks, wants[i].id, err);
+        if (ok && wants[i].object &&
+            object_manifest(&node->blocks, wants[i].id, NULL, limit_of(&wants[i], object_limit), &m, &absent))
+            for (size_t k = 0; ok && k < m.count; k++)
+                ok = mend_block(&node->blocks, m.chunks[k], err);
+        manifest_free(&m);
+    }
+    return ok;
+}
+
 bool fetch_complete(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit)
 {
     for (size_t i = 0; i < count; i++) {

@@ -35,6 +35,9 @@ void fetch_arrived(struct node *node);
 /* Forgets it: `done` will not run. NULL is fine. */
 void fetch_cancel(struct fetch *fetch);
 
+/* Deletes every block of what is wanted that the disk has spoiled: it is fetched again, from whoever has it. Errors: io. */
+bool fetch_mend(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit, struct error *err);
+
 /* Whether everything is in the store now. */
 bool fetch_complete(struct node *node, const struct fetch_want *wants, size_t count, uint64_t object_limit);
 

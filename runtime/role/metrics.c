@@ -13,6 +13,9 @@ static const struct {
     [METRIC_MOVES] = { "rondo_moves_total", "Moves of disputes and evidence listed in records.", { "type", "code" } },
     [METRIC_JOBS] = { "rondo_jobs_total", "Jobs given to the workers.", { "job", NULL } },
     [METRIC_JOB_FAILURES] = { "rondo_job_failures_total", "Jobs that failed.", { "job", "code" } },
+    [METRIC_ABSTENTIONS] = { "rondo_abstentions_total",
+                             "Jobs that a fault of this machine keeps from being done.",
+                             { "job", "code" } },
     [METRIC_DOCUMENTS] = { "rondo_documents_total", "Documents taken from others.", { "type", NULL } },
 };
 

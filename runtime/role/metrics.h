@@ -7,7 +7,7 @@
  *     rondo_contributions_total{code}         listed in those: ok, or why they are refused
  *     rondo_moves_total{type,code}            challenges, openings, picks and evidence in those
  *     rondo_disputes_open, rondo_convicted    in the last record
- *     rondo_jobs_total{job}, rondo_job_failures_total{job,code}
+ *     rondo_jobs_total{job}, rondo_job_failures_total{job,code}, rondo_abstentions_total{job,code}
  *     rondo_documents_total{type}             taken from others
  *     rondo_documents_read_total{how}         known from before, or verified
  *     rondo_http_answers_total{status}, rondo_http_problems_total{code}, rondo_http_connections
@@ -22,7 +22,16 @@
 #include "native/base/buffer.h"
 #include "runtime/role/node.h"
 
-enum metric { METRIC_RECORDS, METRIC_CONTRIBUTIONS, METRIC_MOVES, METRIC_JOBS, METRIC_JOB_FAILURES, METRIC_DOCUMENTS, METRICS };
+enum metric {
+    METRIC_RECORDS,
+    METRIC_CONTRIBUTIONS,
+    METRIC_MOVES,
+    METRIC_JOBS,
+    METRIC_JOB_FAILURES,
+    METRIC_ABSTENTIONS,
+    METRIC_DOCUMENTS,
+    METRICS
+};
 
 /* One more under these labels; `second` NULL where the metric has one label. Labels come from fixed sets: types, kinds, codes. */
 void metrics_count(struct node *node, enum metric metric, const char *first, const char *second);

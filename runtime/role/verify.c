@@ -6,6 +6,7 @@
 #include "runtime/role/replay.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/value.h"
+#include "runtime/worker/failure.h"
 
 /* --- what history_check asks for -------------------------------------------------------------------------------------- */
 
@@ -102,6 +103,10 @@ static json_t *give_result(void *context, const json_t *request)
     else
         v->folds++;
     result = archive_job(v->a, job, NULL, NULL, &err);
+    if (!result && failure_is_here(&err)) { /* it says nothing of the record */
+        v->fault = err;
+        return NULL;
+    }
     if (result)
         given = json_pack("{s:s, s:O}", "code", "ok", "result", result);
     else

@@ -107,13 +107,7 @@ static enum outcome exchange(int fd, const struct buffer *request, struct buffer
     }
 }
 
-/* In the sandbox no script can send these: they are this machine's doing, and say nothing of the script. */
-static bool ended_from_outside(int signal)
-{
-    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGXCPU;
-}
-
-/* Why there is no whole reply. */
+/* Why there is no whole reply. No limit of the spec ends a process by a signal, so another machine's need not end there: a fault of this one. */
 static bool told(enum outcome outcome, int status, struct error *err)
 {
     if (outcome == LATE)
@@ -121,13 +115,11 @@ static bool told(enum outcome outcome, int status, struct error *err)
     if (outcome == TOO_LONG)
         return error_set(err, ERROR_LIMIT, NULL, "the script's graphs are too large");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
-        return error_set(err, ERROR_SCRIPT, "out of memory while it built its graphs, or an attempt to leave the sandbox",
+        return error_set(err, ERROR_FAULT, "out of memory while it built its graphs, or an attempt to leave the sandbox",
                          "the script's process was stopped at a system call");
-    if (WIFSIGNALED(status) && ended_from_outside(WTERMSIG(status)))
+    if (WIFSIGNALED(status))
         return error_set(err, ERROR_FAULT, "is there enough memory? the kernel ends processes when there is none",
                          "the script's process was ended by signal %d", WTERMSIG(status));
-    if (WIFSIGNALED(status))
-        return error_set(err, ERROR_SCRIPT, NULL, "the script's process ended by signal %d", WTERMSIG(status));
     return error_set(err, ERROR_FAULT, "does the program answer --script-child?", "the script's process gave no answer");
 }
 
@@ -143,7 +135,7 @@ static bool read_error(struct reader *in, uint32_t code, struct error *err)
         part[i] = at;
         at = stop + 1;
     }
-    error_set(err, code < ERROR_CODES && code ? (enum error_code)code : ERROR_SCRIPT, part[2], "%s", part[1]);
+    error_set(err, code < ERROR_CODES && code ? (enum error_code)code : ERROR_FAULT, part[2], "%s", part[1]);
     return *part[0] ? error_at(err, "%s", part[0]) : false;
 }
 
@@ -168,23 +160,36 @@ static bool read_graphs(struct reader *in, const struct script_limits *l, struct
     return !reader_left(in) || error_set(err, ERROR_SYNTAX, NULL, "script reply: bytes after the end");
 }
 
-static bool read_reply(const struct buffer *reply, const struct script_limits *l, struct script_trace *out, struct error *err)
+static bool read_result(struct reader *in, const struct script_limits *l, struct script_trace *out, struct error *err)
 {
-    struct reader in = reader_of(reply->bytes, reply->size);
-    uint32_t magic = reader_u32(&in), code = reader_u32(&in);
-    if (!in.ok || magic != MAGIC)
-        return error_set(err, ERROR_SYNTAX, NULL, "script reply: not a reply");
-    if (code)
-        return read_error(&in, code, err);
-    uint64_t size = reader_u64(&in);
-    const uint8_t *bytes = size <= reader_left(&in) ? reader_bytes(&in, size) : NULL;
+    uint64_t size = reader_u64(in);
+    const uint8_t *bytes = size <= reader_left(in) ? reader_bytes(in, size) : NULL;
     if (!bytes)
         return error_set(err, ERROR_TRUNCATED, NULL, "script reply: cut off");
     struct reader value = reader_of(bytes, size);
     out->meta = value_read(&value, err);
     if (!out->meta || reader_left(&value))
         return out->meta ? error_set(err, ERROR_SYNTAX, NULL, "script reply: bytes after the value") : false;
-    return read_graphs(&in, l, out, err);
+    return read_graphs(in, l, out, err);
+}
+
+/* What the program's own child garbles says nothing of the script; that it is larger than it may be does. */
+static bool read_reply(const struct buffer *reply, const struct script_limits *l, struct script_trace *out, struct error *err)
+{
+    struct reader in = reader_of(reply->bytes, reply->size);
+    uint32_t magic = reader_u32(&in), code = reader_u32(&in);
+    struct error fault = { .code = ERROR_NONE };
+    if (!in.ok || magic != MAGIC)
+        return error_set(err, ERROR_FAULT, NULL, "script reply: not a reply");
+    if (code)
+        return read_error(&in, code, err);
+    if (read_result(&in, l, out, &fault))
+        return true;
+    if (fault.code != ERROR_LIMIT)
+        fault.code = ERROR_FAULT;
+    if (err)
+        *err = fault;
+    return false;
 }
 
 bool script_call(const struct script_bundle *bundle, const char *verb, json_t *args, const struct script_limits *limits,

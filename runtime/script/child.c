@@ -81,7 +81,10 @@ static void out_of_memory(struct child *c)
 {
     static const char hint[] = "script_memory of the run's limits says how much";
     unsigned long long memory = c->memory >> 20;
-    if (c->turnover > CHILD_TURNOVER * c->memory)
+    if (c->starved)
+        error_set(&c->error, ERROR_MEMORY, "is there enough memory?",
+                  "the machine gave a script less than its memory of %llu MiB", memory);
+    else if (c->turnover > CHILD_TURNOVER * c->memory)
         error_set(&c->error, ERROR_LIMIT, hint, "the script allocated more than %d times its memory of %llu MiB", CHILD_TURNOVER,
                   memory);
     else
@@ -131,6 +134,8 @@ static void *allocate(void *context, void *old, size_t old_size, size_t size)
     void *new = realloc(old, size);
     if (new)
         c->used = used;
+    else
+        c->starved = true;
     return new;
 }
 
@@ -249,8 +254,10 @@ static int raise_once(lua_State *L)
 bool child_start(struct child *c)
 {
     c->lua = lua_newstate(allocate, c);
-    if (!c->lua)
-        return error_set(&c->error, ERROR_MEMORY, NULL, "script: no memory for an interpreter");
+    if (!c->lua) {
+        out_of_memory(c);
+        return false;
+    }
     lua_pushlightuserdata(c->lua, (void *)&child_key);
     lua_pushlightuserdata(c->lua, c);
     lua_rawset(c->lua, LUA_REGISTRYINDEX);
@@ -259,6 +266,8 @@ bool child_start(struct child *c)
     int status = lua_cpcall(c->lua, prepare, NULL);
     if (status)
         adopt(c, status);
+    if (status && c->error.code == ERROR_SCRIPT)
+        c->error.code = ERROR_FAULT; /* no script has been read yet */
     return !status;
 }
 

@@ -30,6 +30,7 @@ struct child {
     lua_State *lua;
     uint64_t memory, used; /* bytes of the Lua heap: limit, now */
     uint64_t turnover;     /* bytes allocated since the start */
+    bool starved;          /* the machine refused memory below that limit */
     uint64_t fuel;         /* instructions left */
     uint64_t nodes;        /* of one graph at most */
     struct graph **graphs; /* owned */

@@ -53,17 +53,17 @@ bool block_put(const struct block_store *store, const void *bytes, size_t size, 
     return block_put_hashed(store, *id, bytes, size, err);
 }
 
-static bool mismatch(struct hash id, const char *hint, struct error *err)
+static bool mismatch(struct hash id, enum error_code code, const char *hint, struct error *err)
 {
     char cid[CID_TEXT];
 
-    return error_set(err, ERROR_MISMATCH, hint, "the bytes of block %s are not what its name says", cid_text(id, cid));
+    return error_set(err, code, hint, "the bytes of block %s are not what its name says", cid_text(id, cid));
 }
 
 bool block_put_as(const struct block_store *store, struct hash id, const void *bytes, size_t size, struct error *err)
 {
     if (!hash_equal(hash_block(bytes, size), id))
-        return mismatch(id, NULL, err);
+        return mismatch(id, ERROR_MISMATCH, NULL, err);
     return block_put_hashed(store, id, bytes, size, err);
 }
 
@@ -133,14 +133,19 @@ bool block_get(const struct block_store *store, struct hash id, struct buffer *o
     }
     if (!file_exists(path_of(store, id, path)))
         return error_set(err, ERROR_MISSING, "it has to be fetched from a peer", "block %s is not here", cid_text(id, cid));
-    if (!file_read(path, BLOCK_SIZE, out, err)) {
-        out->size = before;
-        return false;
-    }
-    if (hash_equal(hash_block(out->bytes + before, out->size - before), id))
+
+    struct error fault = { 0 };
+    const bool read = file_read(path, BLOCK_SIZE, out, &fault);
+
+    if (read && hash_equal(hash_block(out->bytes + before, out->size - before), id))
         return true;
     out->size = before;
-    mismatch(id, "delete the file; it is fetched again", err);
+    if (!read && fault.code != ERROR_LIMIT) { /* too long is another file than was written */
+        if (err)
+            *err = fault;
+        return false;
+    }
+    mismatch(id, ERROR_DAMAGED, "delete the file; it is fetched again", err);
     return error_at(err, "%s", path);
 }
 

@@ -3,7 +3,8 @@
  *     HOME/nodes/NAME/blocks/bafk2bza...
  *
  * A block is written whole or not at all (file_write), and hashed again whenever it is read: a changed byte is an error that
- * names the block, never data.
+ * names the block, never data. Its code is `damaged`, which says something of this disk and nothing of whoever made the block; `mismatch` is
+ * for bytes that another gave.
  */
 #ifndef RONDO_STORE_BLOCK_H
 #define RONDO_STORE_BLOCK_H
@@ -46,7 +47,7 @@ enum { BLOCK_TOGETHER = 16 };
 /* Checks all, many at once, and stores those that are right with one sync of the folder. False with `err` (io): none may be taken as stored. */
 bool block_put_arrived(const struct block_store *store, struct block_arrival *list, size_t count, struct error *err);
 
-/* Appends the block to `out`. Errors: missing; mismatch when the file is not what its name says. */
+/* Appends the block to `out`. Errors: missing; damaged when the file is not what its name says; io. */
 bool block_get(const struct block_store *store, struct hash id, struct buffer *out, struct error *err);
 
 /* The block's file, open for reading, and what the system says of it; nothing is checked. The caller closes it. Errors: missing, io. */

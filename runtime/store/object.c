@@ -294,3 +294,19 @@ bool object_get_file(const struct block_store *store, struct hash id, const char
     manifest_free(&m);
     return ok || object_error(id, err);
 }
+
+bool object_is_file(const char *media, struct hash id, const char *path, struct error *err)
+{
+    struct hash have;
+    size_t size;
+    const void *bytes = file_map(path, &size, err);
+    const bool read = bytes && object_id(media, bytes, size, &have, err), equal = read && hash_equal(have, id);
+
+    if (bytes)
+        file_unmap(bytes, size);
+    if (read && !equal) {
+        error_set(err, ERROR_DAMAGED, "start the node again: it is laid out anew", "the file is not what was fetched");
+        error_at(err, "%s", path);
+    }
+    return equal;
+}

@@ -14,6 +14,8 @@
 
 enum { OBJECT_MEDIA = 64 };
 
+#define MODEL_MEDIA "application/vnd.rondo.model" /* a file of a model or an adapter */
+
 struct manifest {
     char media[OBJECT_MEDIA];
     uint64_t size;
@@ -47,5 +49,8 @@ bool object_get(const struct block_store *store, struct hash id, const char *med
                 struct error *err);
 bool object_get_file(const struct block_store *store, struct hash id, const char *media, uint64_t limit, const char *path,
                      struct error *err);
+
+/* Whether the file holds the bytes of that object, which need not be stored. Errors: damaged (it does not), missing, io. */
+bool object_is_file(const char *media, struct hash id, const char *path, struct error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/store/state_object.h"
+#include "runtime/worker/failure.h"
 #include "runtime/worker/fragments.h"
 
 #define CARRY_LIMIT (UINT64_C(16) << 30)
@@ -142,14 +143,14 @@ const char *carry_judge(struct session *s, const json_t *carry, struct error *er
 {
     float *values = layout_values(&s->layout, err);
     struct states states = { 0 };
-    bool made = values && states_new(&states, s, &s->inner, values, err),
+    bool made = values && states_new(&states, s, &s->inner, values, err) && fragments_load(s, err),
          ok = made && carry_read(s, carry, &states, NULL, NULL, err);
 
     states_free(&states);
     free(values);
     if (ok)
         return "ok";
-    if (!made || err->code == ERROR_MISSING || error_status(err->code) == 4)
+    if (!made || failure_is_here(err))
         return NULL;
     error_clear(err);
     return "upheld";

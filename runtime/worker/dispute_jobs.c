@@ -7,6 +7,7 @@
 #include "runtime/worker/dispute_internal.h"
 #include "runtime/worker/failure.h"
 #include "runtime/worker/inner.h"
+#include "runtime/worker/spoiled.h"
 
 static bool read_object(struct session *s, const json_t *job, const char *name, const char *media, struct buffer *out,
                         struct error *err)
@@ -96,6 +97,8 @@ json_t *job_judge(struct session *s, const json_t *job, const struct job_reporte
     const char *code = job_step_log(s, json_object_get(job, "document"), &log, err) ? judge(s, job, &c, to, err) : NULL;
 
     step_log_free(&log);
+    if (code && strcmp(code, "upheld") == 0 && !spoiled_none(s, err))
+        return NULL;
     return code ? json_pack("{s:s}", "code", code) : NULL;
 }
 
@@ -112,7 +115,8 @@ json_t *job_move(struct session *s, const json_t *job, const struct job_reporter
     json_t *result = NULL;
     bool ok = opens ? dispute_open(s, &c, to, &made, err)
                     : read_object(s, job, "trace", OPENING_MEDIA, &trace, err) &&
-                          dispute_pick(s, &c, trace.bytes, trace.size, to, &made, &verdict, err);
+                          dispute_pick(s, &c, trace.bytes, trace.size, to, &made, &verdict, err) &&
+                          (made.size == 0 || spoiled_none(s, err));
 
     if (ok && made.size == 0)
         result = json_pack("{s:n}", "object"); /* nothing differs */

@@ -14,3 +14,8 @@ bool failure_is_everywhere(const struct error *err)
         return false;
     }
 }
+
+bool failure_is_here(const struct error *err)
+{
+    return error_status(err->code) == 4 || err->code == ERROR_MISSING;
+}

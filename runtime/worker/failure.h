@@ -2,7 +2,10 @@
  *
  *     everywhere   the work itself cannot be done: a loss that is not finite, an index outside its axis, a script that raises, runs out of
  *                  instructions or of the memory that the spec gives it. Every machine of the kernel class meets it at the same leaf
- *     here         memory, disk, network, time, a block that is not there, a process that died: says nothing about the work, and is tried again
+ *     here         memory, disk, network, time, a block that is not there or that the disk has spoiled, a process that died, a kernel or a
+ *                  processor that lacks something: says nothing about the work, and is tried again. Errors of exit status 4, and `missing`
+ *
+ * Every other code is about what was read: bytes that another gave. docs/protocol.md (section 7, "Whose failure it is") has the table.
  */
 #ifndef RONDO_WORKER_FAILURE_H
 #define RONDO_WORKER_FAILURE_H
@@ -12,5 +15,6 @@
 #include "native/base/error.h"
 
 bool failure_is_everywhere(const struct error *err);
+bool failure_is_here(const struct error *err);
 
 #endif

@@ -17,6 +17,7 @@
 #include "runtime/worker/inner.h"
 #include "runtime/worker/measuring.h"
 #include "runtime/worker/rollouts.h"
+#include "runtime/worker/spoiled.h"
 #include "runtime/worker/values.h"
 
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"
@@ -193,6 +194,10 @@ static json_t *replay(struct session *s, const json_t *job, const struct job_rep
     }
     step_log_free(&theirs);
     inner_free(&inner);
+    if (result && document_integer(result, "index") >= 0 && !spoiled_none(s, err)) {
+        json_decref(result);
+        return NULL;
+    }
     return result;
 }
 
@@ -243,9 +248,18 @@ static bool probes_whole(const json_t *document, uint64_t values)
     return true;
 }
 
-/* The code of a contribution whose log could be read: that of its payload, else of its fields. */
+/* A code that refuses the contribution; NULL with `err` where the fault is this machine's. */
+static const char *code_of(const struct error *fault, struct error *err)
+{
+    if (!failure_is_here(fault))
+        return error_name(fault->code);
+    *err = *fault;
+    return NULL;
+}
+
+/* The code of a contribution whose log could be read: that of its payload, else of its fields. NULL with `err` as above. */
 static const char *check_payload(struct session *s, const json_t *context, const json_t *document, const struct step_log *log,
-                                 float *values)
+                                 float *values, struct error *err)
 {
     uint64_t most = (uint64_t)document_integer(json_object_get(s->spec, "limits"), "payload_bytes");
     const json_t *plan = json_object_get(context, "plan");
@@ -261,11 +275,11 @@ static const char *check_payload(struct session *s, const json_t *context, const
         !(tensors = folding_payload(s, plan, &expected, values, &count)) ||
         !cid_parse(document_text(document, "payload"), &id, &fault) ||
         !object_get(&s->blocks, id, PAYLOAD_MEDIA, most, &bytes, &fault))
-        code = error_name(fault.code);
+        code = code_of(&fault, err);
     else if ((int64_t)bytes.size != document_integer(document, "payload_bytes"))
         code = "payload_bytes";
     else if (!payload_decode(bytes.bytes, bytes.size, &expected, tensors, count, &body, &fault))
-        code = error_name(fault.code);
+        code = code_of(&fault, err);
     else if (!probes_whole(document, s->layout.values))
         code = "probes";
     else
@@ -287,11 +301,11 @@ json_t *job_check(struct session *s, const json_t *job, struct error *err)
         const json_t *context = json_object_get(job, "context");
         const char *code = document_integer(document, "steps") != document_integer(json_object_get(context, "plan"), "steps")
                                ? "steps"
-                           : job_step_log(s, document, &log, &fault) ? check_payload(s, context, document, &log, values)
-                           : fault.code == ERROR_MISSING             ? "missing"
-                                                                     : "step_log";
+                           : job_step_log(s, document, &log, &fault) ? check_payload(s, context, document, &log, values, err)
+                           : code_of(&fault, err)                    ? "step_log"
+                                                                     : NULL;
 
-        result = json_pack("{s:s}", "code", code);
+        result = code ? json_pack("{s:s}", "code", code) : NULL;
     }
     step_log_free(&log);
     free(values);

@@ -6,7 +6,7 @@
  *     replay   { context, shards, document }       { index, steps, where, probes, failure? }: first differing leaf of the step log, -1 when all are
  *                                                  equal; with failure { code, leaf, place, message } a leaf that nobody can compute (failure.h)
  *     rollouts { context, shards, document, batches } { batches: [ ... ] }: runtime/worker/drawn.h
- *     check    { context, document }               { code }
+ *     check    { context, document }               { code }; a fault of this machine is an error and no code (failure.h)
  *     judge    { move, context, shards, document, index, trace, evidence }
  *                                                  { code }: of a challenge, opening or pick (dispute.h)
  *     move     { move, context, shards, index, trace }

@@ -3,12 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether the failure says something of the script, not of this machine. */
-static bool of_script(enum error_code code)
-{
-    return code != ERROR_TIMEOUT && code != ERROR_FAULT && code != ERROR_IO && code != ERROR_MEMORY;
-}
-
 static bool keep(const json_t *values, size_t first, size_t count, struct scores *out, struct error *err)
 {
     if (json_array_size(values) != count)
@@ -40,7 +34,7 @@ static bool score(struct session *s, const json_t *all, size_t first, size_t cou
         json_decref(values);
         return ok;
     }
-    if (!of_script(fault.code)) {
+    if (error_status(fault.code) == 4) { /* of this machine */
         *err = fault;
         return error_at(err, "reward");
     }

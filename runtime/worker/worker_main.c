@@ -22,7 +22,8 @@ struct serving {
     struct block_store blocks;
     struct pool *pool;
     struct session *session;
-    int out; /* answers go here; standard output is the log's from then on */
+    bool failed; /* to open it */
+    int out;     /* answers go here; standard output is the log's from then on */
     json_int_t id;
 };
 
@@ -41,7 +42,8 @@ static json_t *open_session(struct serving *w, json_t *job, struct error *err)
 {
     session_free(w->session);
     w->session = session_new(job, &w->blocks, w->pool, err);
-    if (!w->session)
+    w->failed = !w->session;
+    if (w->failed)
         return NULL;
 
     const struct session_rollout *r = &w->session->rollout;
@@ -66,7 +68,7 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
     if (strcmp(name, "open") == 0)
         return open_session(w, job, err);
     if (!s) {
-        error_set(err, ERROR_REFUSED, NULL, "no run is open");
+        error_set(err, ERROR_FAULT, NULL, "no run is open");
         return NULL;
     }
     if (strcmp(name, "genesis") == 0)
@@ -99,7 +101,7 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_answer(s, job, &to, err);
     if (strcmp(name, "choose") == 0)
         return job_choose(s, job, err);
-    error_set(err, ERROR_UNKNOWN, NULL, "no job %s", name);
+    error_set(err, ERROR_FAULT, NULL, "no job %s", name);
     return NULL;
 }
 
@@ -147,8 +149,8 @@ int worker_main(int argc, char **argv)
 
         json_decref(job);
         buffer_clear(&bytes);
-        if (!answer(&w, result, &fault, &err))
-            break;
+        if (!answer(&w, result, &fault, &err) || w.failed)
+            break; /* the next worker opens the run once more, before any other job */
     }
     session_free(w.session);
     pool_free(w.pool);

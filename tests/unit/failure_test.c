@@ -2,13 +2,18 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "native/base/file.h"
 #include "native/kernel/pool.h"
 #include "runtime/doc/documents.h"
+#include "runtime/store/object.h"
+#include "runtime/store/state_object.h"
+#include "runtime/worker/carry.h"
 #include "runtime/worker/dispute.h"
 #include "runtime/worker/failure.h"
 #include "tests/fixture/fixture.h"
@@ -125,6 +130,98 @@ static void what_this_machine_cannot_do_is_no_result(void **state)
     impossible_free(&x);
 }
 
+/* The file of the first chunk of that object, with its bytes. */
+static void chunk_of(const struct fixture *f, const json_t *document, const char *name, char path[600], struct buffer *bytes)
+{
+    struct manifest m;
+    struct error err = { 0 };
+    struct hash id;
+    char cid[CID_TEXT];
+
+    FIXTURE_OK(cid_parse(document_text(document, name), &id, &err) &&
+                   object_manifest(&f->blocks, id, NULL, UINT64_MAX, &m, &err) && block_get(&f->blocks, m.chunks[0], bytes, &err),
+               &err);
+    snprintf(path, 600, "%.500s/%s", f->blocks.folder, cid_text(m.chunks[0], cid));
+    manifest_free(&m);
+}
+
+static void what_the_own_disk_spoiled_is_no_code_of_anybody(void **state)
+{
+    static const char *const objects[] = { "payload", "step_log" };
+    struct impossible x;
+    struct error err = { 0 };
+    char path[600];
+
+    (void)state;
+    impossible_new(&x);
+    for (size_t i = 0; i < 2; i++) {
+        struct buffer bytes = { 0 };
+
+        chunk_of(&x.f, x.document, objects[i], path, &bytes);
+        FIXTURE_OK(file_write(path, "rot", 3, 0644, &err), &err);
+        assert_null(job_check(x.f.session, x.job, &err));
+        assert_int_equal(err.code, ERROR_DAMAGED);
+        assert_true(failure_is_here(&err));
+        if (i == 1)
+            assert_null(job_replay(x.f.session, x.job, NULL, &err));
+        FIXTURE_OK(file_write(path, bytes.bytes, bytes.size, 0644, &err), &err);
+        buffer_free(&bytes);
+    }
+    impossible_free(&x);
+}
+
+/* The manifest is a liar's, the block is not. */
+static void a_hostile_carry_convicts_and_a_spoiled_one_does_not(void **state)
+{
+    struct fixture f;
+    struct hash chunk, carry;
+    struct error err = { 0 };
+    char path[600], cid[CID_TEXT], text[400];
+    json_t *shown;
+
+    (void)state;
+    fixture_new(&f, &(struct fixture_options){ 0 });
+    FIXTURE_OK(block_put(&f.blocks, "no state", 8, &chunk, &err), &err);
+    snprintf(text, sizeof text, "{\"chunk\":1048576,\"chunks\":[\"%s\"],\"media\":\"%s\",\"size\":9,\"version\":1}",
+             cid_text(chunk, cid), STATE_MEDIA);
+    FIXTURE_OK(block_put(&f.blocks, text, strlen(text), &carry, &err), &err);
+    shown = json_pack("{s:o, s:o}", "root", document_json_hash(hash_block("x", 1)), "object", document_json_cid(carry));
+    assert_string_equal(carry_judge(f.session, shown, &err), "upheld");
+    snprintf(path, sizeof path, "%.500s/%s", f.blocks.folder, cid_text(chunk, cid));
+    FIXTURE_OK(file_write(path, "rot", 3, 0644, &err), &err);
+    assert_null(carry_judge(f.session, shown, &err));
+    assert_int_equal(err.code, ERROR_DAMAGED);
+    json_decref(shown);
+    fixture_free(&f);
+}
+
+/* A weight that the disk has changed makes everybody else's work look wrong. */
+static void nobody_is_accused_by_a_spoiled_model(void **state)
+{
+    struct impossible x;
+    struct error err = { 0 };
+    struct hash id;
+    char path[600];
+    json_t *result;
+
+    (void)state;
+    impossible_new(&x);
+    snprintf(path, sizeof path, "%.500s/weights", x.f.blocks.folder);
+    FIXTURE_OK(file_write(path, "weights", 7, 0644, &err) && object_id(MODEL_MEDIA, "weights", 7, &id, &err), &err);
+    json_object_set_new(x.f.session->job, "files", json_pack("[[s, o]]", path, document_json_cid(id)));
+    result = job_replay(x.f.session, x.job, NULL, &err);
+    FIXTURE_OK(result != NULL, &err);
+    assert_int_equal(document_integer(result, "index"), 1);
+    json_decref(result);
+    FIXTURE_OK(file_write(path, "weighty", 7, 0644, &err), &err);
+    json_object_set_new(x.job, "document", json_deep_copy(x.document)); /* not the replay that is held */
+    json_object_set_new(json_object_get(x.job, "document"), "tokens", json_integer(1));
+    assert_null(job_replay(x.f.session, x.job, NULL, &err));
+    assert_int_equal(err.code, ERROR_DAMAGED);
+    json_object_del(x.f.session->job, "files");
+    impossible_free(&x);
+}
+
 static void challenges_of_one_contribution_share_one_replay(void **state)
 {
     struct impossible x;
@@ -155,6 +252,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_leaf_that_nobody_can_compute_is_wrong),
         cmocka_unit_test(a_tile_convicts_who_says_that_it_was_computed),
         cmocka_unit_test(what_this_machine_cannot_do_is_no_result),
+        cmocka_unit_test(what_the_own_disk_spoiled_is_no_code_of_anybody),
+        cmocka_unit_test(a_hostile_carry_convicts_and_a_spoiled_one_does_not),
+        cmocka_unit_test(nobody_is_accused_by_a_spoiled_model),
         cmocka_unit_test(challenges_of_one_contribution_share_one_replay),
     };
 

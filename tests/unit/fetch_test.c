@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <sodium.h>
 
+#include "native/base/file.h"
 #include "runtime/store/object.h"
 #include "tests/fixture/fixture.h"
 
@@ -232,6 +233,35 @@ static void what_nobody_has_is_missing_in_time(void **state)
     assert_int_equal(p->ended.code, ERROR_MISSING);
 }
 
+/* What the own disk has spoiled is nobody's word: it goes, and comes again from a holder. */
+static void what_the_disk_has_spoiled_is_fetched_again(void **state)
+{
+    struct place *p = *state;
+    const struct fetch_want want = { .id = p->id, .object = true };
+    struct manifest m;
+    struct error err = { 0 };
+    struct buffer bytes = { 0 };
+    char path[300], cid[CID_TEXT];
+
+    begin(p);
+    finish(p);
+    assert_true(object_manifest(&p->node.blocks, p->id, NULL, UINT64_MAX, &m, &err));
+    snprintf(path, sizeof path, "%s/blocks/%s", p->folder, cid_text(m.chunks[3], cid));
+    assert_true(file_write(path, "rot", 3, 0644, &err));
+    assert_true(fetch_complete(&p->node, &want, 1, UINT64_MAX)); /* by its names */
+    assert_false(object_get(&p->node.blocks, p->id, NULL, UINT64_MAX, &bytes, &err));
+    assert_int_equal(err.code, ERROR_DAMAGED);
+    assert_true(fetch_mend(&p->node, &want, 1, UINT64_MAX, &err));
+    assert_false(fetch_complete(&p->node, &want, 1, UINT64_MAX));
+    p->ends = 0;
+    begin(p);
+    finish(p);
+    assert_true(have_all(p));
+    assert_int_equal(given(p), CHUNKS + 2); /* that one alone */
+    manifest_free(&m);
+    buffer_free(&bytes);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -242,6 +272,7 @@ int main(void)
         T(sleepers_are_dropped),
         T(a_fetch_that_was_broken_off_goes_on_with_what_lacks),
         T(what_nobody_has_is_missing_in_time),
+        T(what_the_disk_has_spoiled_is_fetched_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -368,8 +368,6 @@ static void fields_that_do_not_fit_the_log_or_the_round_have_a_code(void **state
     check_code(with("probes", probes), "probes");
     json_array_remove(json_object_get(json_array_get(fewer, 0), "values"), 7);
     check_code(with("probes", fewer), "probes");
-    check_code(with("payload", document_json_cid(hash_block("absent", 6))), "missing");
-    check_code(with("step_log", document_json_cid(hash_block("absent", 6))), "missing");
     read_log(made, &log);
     log.steps = 2;
     check_code(with_log(&log), "steps");

@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "native/graph/graph.h"
+#include "runtime/script/child.h"
 #include "runtime/script/host.h"
 #include "runtime/script/nursery.h"
 #include "runtime/script/sandbox.h"
@@ -354,6 +356,18 @@ static void a_model_that_looks_ahead_or_across_documents_is_found(void **state)
 }
 
 /* Runs `attempt` in a process that has gone through the child's doors; the way it ended. */
+static int in_process(void (*attempt)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        attempt();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
 static int after_sealing(void (*attempt)(void))
 {
     int status;
@@ -435,6 +449,34 @@ static void the_sealed_child_dies_at_any_other_system_call(void **state)
     assert_int_equal(WEXITSTATUS(after_sealing(writes_to_a_closed_descriptor)), 44);
 }
 
+static void starts_without_memory(void)
+{
+    const struct rlimit little = { 1 << 20, 1 << 20 };
+    struct child c = { .memory = 1ull << 40 };
+    void *volatile last;
+    setrlimit(RLIMIT_AS, &little);
+    do
+        last = malloc(64);
+    while (last);
+    _exit(!child_start(&c) && c.error.code == ERROR_MEMORY ? 45 : 46);
+}
+
+static void starts_within_too_little(void)
+{
+    struct child c = { .memory = 4096 };
+    _exit(!child_start(&c) && c.error.code == ERROR_LIMIT ? 47 : 48);
+}
+
+/* The first is this machine's, the second everybody's. */
+static void memory_that_the_machine_lacks_is_not_the_specs_limit(void **state)
+{
+    (void)state;
+    if (SANDBOX_SANITIZED)
+        skip(); /* it needs terabytes of addresses */
+    assert_int_equal(WEXITSTATUS(in_process(starts_without_memory)), 45);
+    assert_int_equal(WEXITSTATUS(in_process(starts_within_too_little)), 47);
+}
+
 static void a_program_that_is_no_child_is_an_error(void **state)
 {
     (void)state;
@@ -448,24 +490,28 @@ static void a_program_that_is_no_child_is_an_error(void **state)
     script_set_free(&set);
 }
 
-/* What a machine does to a process is no refusal of its script: a member would say so in a record. */
-static void a_child_that_this_machine_ended_is_no_fault_of_its_script(void **state)
+/* What a machine does to a process is no refusal of its script: a member would say so in a record. No limit of a spec ends one by a signal. */
+static void a_child_that_a_signal_ends_is_no_fault_of_its_script(void **state)
 {
-    static const char program[] = "#!/bin/sh\nkill -KILL $$\n";
-    (void)state;
-    char path[] = "/tmp/rondo-child-XXXXXX";
-    struct error err = { .code = ERROR_NONE };
+    static const char *const signals[] = { "KILL", "SYS", "SEGV", "BUS", "ABRT", "XCPU", "TERM" };
+    static const int numbers[] = { SIGKILL, SIGSYS, SIGSEGV, SIGBUS, SIGABRT, SIGXCPU, SIGTERM };
     struct script_set set;
-    int fd = mkstemp(path);
-    assert_int_equal(write(fd, program, sizeof program - 1), sizeof program - 1);
-    assert_int_equal(fchmod(fd, 0700), 0);
-    close(fd);
+    (void)state;
     read_set(&set, "mean", NULL);
-    assert_null(script_describe(&set.bundle, &(struct script_limits){ .program = path }, &err));
-    assert_int_equal(err.code, ERROR_FAULT);
-    assert_non_null(strstr(err.message, "signal 9"));
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        char path[] = "/tmp/rondo-child-XXXXXX", program[64], told[16];
+        struct error err = { .code = ERROR_NONE };
+        int fd = mkstemp(path), size = snprintf(program, sizeof program, "#!/bin/sh\nkill -%s $$\n", signals[i]);
+        assert_int_equal(write(fd, program, (size_t)size), size);
+        assert_int_equal(fchmod(fd, 0700), 0);
+        close(fd);
+        assert_null(script_describe(&set.bundle, &(struct script_limits){ .program = path }, &err));
+        assert_int_equal(err.code, ERROR_FAULT);
+        snprintf(told, sizeof told, "signal %d", numbers[i]);
+        assert_non_null(strstr(err.message, numbers[i] == SIGSYS ? "system call" : told));
+        unlink(path);
+    }
     script_set_free(&set);
-    unlink(path);
 }
 
 /* A child of a nursery answers what an exec'd one answers; each starts anew, and a nursery that has died is started again. */
@@ -524,7 +570,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_model_that_looks_ahead_or_across_documents_is_found),
         cmocka_unit_test(the_sealed_child_dies_at_any_other_system_call),
         cmocka_unit_test(a_program_that_is_no_child_is_an_error),
-        cmocka_unit_test(a_child_that_this_machine_ended_is_no_fault_of_its_script),
+        cmocka_unit_test(memory_that_the_machine_lacks_is_not_the_specs_limit),
+        cmocka_unit_test(a_child_that_a_signal_ends_is_no_fault_of_its_script),
         cmocka_unit_test(a_nursery_gives_the_same_answers_from_fresh_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
