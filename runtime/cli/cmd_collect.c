@@ -34,7 +34,10 @@ static bool folder_open(const struct invocation *in, struct node *node, struct e
     snprintf(path, sizeof path, "%s/blocks", node->folder);
     node->journal = journal_open(node->folder, err);
     node->course = node->journal ? calloc(1, sizeof *node->course) : NULL;
-    return node->course && block_store_open(path, &node->blocks, err) && course_load(node, in->argument[0], node->course, err);
+    if (!node->course || !block_store_open(path, &node->blocks, err))
+        return false;
+    node->blocks.unsynced = journal_files(node->journal);
+    return course_load(node, in->argument[0], node->course, err);
 }
 
 static void folder_close(struct node *node)

@@ -30,6 +30,7 @@ static bool open_node(struct archive *a, const char *name, struct error *err)
         error_set(err, ERROR_REFUSED, "stop it first; rondo status asks nodes that run", "the node %s is running", n->name);
     if (!n->journal)
         return error_at(err, "%s", n->folder);
+    n->blocks.unsynced = journal_files(n->journal);
     a->count++;
     return true;
 }

@@ -67,6 +67,7 @@ static bool set_add(struct hash_set *set, struct hash id)
 struct collector {
     struct node *node;
     struct hash_set kept;
+    struct buffer dropped; /* struct hash: of the files deleted */
     struct collection *out;
     bool dry;
 };
@@ -261,7 +262,9 @@ static void drop_block(struct collector *c, struct hash id)
         return;
     if (c->dry)
         set_add(&c->kept, id); /* counted once */
-    else if (!block_delete(&c->node->blocks, id, NULL))
+    else if (block_delete(&c->node->blocks, id, NULL))
+        buffer_add(&c->dropped, id.bytes, sizeof id);
+    else
         return; /* it is counted again the next time */
     c->out->dropped_bytes += size;
     c->out->dropped_blocks++;
@@ -412,8 +415,11 @@ bool collect_run(struct node *node, int64_t below, uint64_t quota, bool dry, str
     first = ok ? first_kept(node) : below;
     while (ok && first < below && out->bytes - out->dropped_bytes > quota)
         ok = drop_round(&c, first++, err);
-    ok = ok && (dry || put_first_kept(node, first ? first - 1 : 0, err));
+    ok = journal_forget_blocks(node->journal, (struct hash *)c.dropped.bytes, c.dropped.size / sizeof(struct hash),
+                               ok ? err : NULL) &&
+         ok && (dry || put_first_kept(node, first ? first - 1 : 0, err));
     free(c.kept.slots);
+    buffer_free(&c.dropped);
     return ok;
 }
 

@@ -262,7 +262,10 @@ static bool open_parts(const char *folder, struct block_store *blocks, struct jo
     }
     snprintf(path, sizeof path, "%.3000s/blocks", folder);
     *journal = journal_open(folder, err);
-    return *journal && block_store_open(path, blocks, err);
+    if (!*journal || !block_store_open(path, blocks, err))
+        return false;
+    blocks->unsynced = journal_files(*journal);
+    return true;
 }
 
 json_t *folder_check(const char *folder, const char *passphrase, bool repair, const struct folder_progress *progress,

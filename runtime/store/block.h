@@ -54,6 +54,7 @@ bool block_get(const struct block_store *store, struct hash id, struct buffer *o
 bool block_open(const struct block_store *store, struct hash id, int *fd, struct stat *about, struct error *err);
 
 bool block_has(const struct block_store *store, struct hash id);
+/* The file alone: journal_forget_blocks is for what stands in the journal. */
 bool block_delete(const struct block_store *store, struct hash id, struct error *err);
 
 /* Calls `visit` for each block, in no order, until it returns false. Names that are no CIDs are left out. */

@@ -24,8 +24,7 @@ static const char tables[] =
     "  round integer not null, signer blob) without rowid;"
     "create index if not exists documents_of_round on documents (run, type, round, id);"
     "create table if not exists notes (name text primary key, value blob not null) without rowid;"
-    "create table if not exists unsynced (number integer primary key, path text not null, bytes blob not null);"
-    "pragma user_version = 1;";
+    "create table if not exists unsynced (number integer primary key, path text not null, bytes blob not null);";
 
 /* ---- SQLite ---------------------------------------------------------------------------------------------------------------- */
 
@@ -155,7 +154,7 @@ static bool commit(struct journal *j, bool ok, struct error *err)
     if (!ok)
         unsynced_cut(&j->files, j->marks[0]);
     else if (!j->lazy && sqlite3_total_changes(j->db) != j->changes)
-        ok = journal_place_files(j, err);
+        journal_place_files(j, NULL); /* what their folders do not take is read here: it is written all the same */
     if (j->lazy)
         run_full(j);
     return ok;
@@ -195,16 +194,17 @@ bool journal_list(struct journal *j, sqlite3_stmt *statement, struct hash **ids,
 
 /* ---- Opening --------------------------------------------------------------------------------------------------------------- */
 
-static bool check_version(struct journal *j, struct error *err)
+/* Nothing is written where nothing is missing: a folder opens on a full disk too, so that what empties it can run. */
+static bool make_tables(struct journal *j, struct error *err)
 {
     sqlite3_stmt *statement = journal_query(j, err, "pragma user_version", "");
     bool ok = journal_step(j, statement, err) == ROW_THERE;
     int version = ok ? sqlite3_column_int(statement, 0) : 0;
 
     sqlite3_finalize(statement);
-    if (ok && version > 1)
-        ok = error_set(err, ERROR_UNSUPPORTED, "use the newer program", "the journal is of version %d", version);
-    return ok;
+    if (ok && (version < 0 || version > 1))
+        return error_set(err, ERROR_UNSUPPORTED, "use the newer program", "the journal is of version %d", version);
+    return ok && journal_run(j, tables, err) && (version == 1 || journal_run(j, "pragma user_version = 1", err));
 }
 
 static bool open_database(struct journal *j, const char *path, struct error *err)
@@ -217,7 +217,7 @@ static bool open_database(struct journal *j, const char *path, struct error *err
                        "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;"
                        " pragma wal_autocheckpoint = 4000;",
                        err) &&
-           journal_begin(j, err) && journal_end(j, check_version(j, err) && journal_run(j, tables, err), err);
+           journal_begin(j, err) && journal_end(j, make_tables(j, err), err);
 }
 
 static struct journal *journal_new(const char *folder, struct error *err)
@@ -292,8 +292,10 @@ struct journal *journal_open_copy(const char *folder, const char *work, struct e
     snprintf(copy, sizeof copy, "%s/node.db", work);
     snprintf(log_copy, sizeof log_copy, "%s/node.db-wal", work);
     if (j && is_unused(path, err) && file_make_folder(work, err) && file_copy(path, copy, err) &&
-        (!file_exists(log) || file_copy(log, log_copy, err)) && open_database(j, copy, err))
+        (!file_exists(log) || file_copy(log, log_copy, err)) && open_database(j, copy, err) && journal_take_files(j, err)) {
+        j->copied = true;
         return j;
+    }
     error_at(err, "%s", path);
     journal_close(j);
     return NULL;
@@ -305,7 +307,7 @@ void journal_close(struct journal *j)
 
     if (!j)
         return;
-    if (j->files.count)
+    if (j->files.count && !j->copied)
         journal_settle(j, &none); /* what fails here is done at the next start */
     unsynced_free(&j->files);
     sqlite3_close(j->db);
@@ -523,6 +525,8 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
 
     if (snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
         return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
+    if (!journal_place_files(j, err)) /* the copy has no rows of them */
+        return error_at(err, "%s", path);
     unlink(beside);
     ok = journal_change(j, journal_query(j, err, "vacuum into ?", "t", beside), err);
     if (ok)

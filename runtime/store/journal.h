@@ -25,8 +25,9 @@ struct journal;
 
 /* Makes folder and files when they are missing. NULL with `err`: io, conflict when another process holds it. */
 struct journal *journal_open(const char *folder, struct error *err);
-/* To read only: the database is copied into `work`, an own folder, and the folder itself is left as it is. Errors: also conflict, when a
- * process has it open. */
+/* To read only: the database is copied into `work`, an own folder, and the folder itself is left as it is; files whose bytes stand in the database
+ * are checked, and read from there (journal_files). Errors: also conflict, when a process has it open; mismatch, when such a file is not what
+ * its name says. */
 struct journal *journal_open_copy(const char *folder, const char *work, struct error *err);
 void journal_close(struct journal *journal);
 /* The process that has the folder's journal open; 0: none, or none that can be seen from here. Never asked by that process itself: closing a
@@ -101,8 +102,10 @@ bool journal_mark(struct journal *journal, int64_t *mark, struct error *err);
 bool journal_sync_folder(const char *folder, struct error *err);
 bool journal_synced(struct journal *journal, int64_t mark, struct error *err);
 /* After a sync that failed, and at every start: files whose bytes stand in the database are written again. Another sync alone would say that all is
- * well: the system takes what it could not write for written. */
+ * well: the system takes what it could not write for written. What a full disk does not take is read from the database (journal_files). */
 bool journal_restore_files(struct journal *journal, struct error *err);
+/* Blocks whose files were deleted: their bytes leave the database too, else the next start would write the files again. Sorts `ids`. */
+bool journal_forget_blocks(struct journal *journal, struct hash *ids, size_t count, struct error *err);
 
 /* The index row and the file of a document that cannot be used: it is fetched again when it is needed. */
 bool journal_forget_document(struct journal *journal, struct hash id, struct error *err);

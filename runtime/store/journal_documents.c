@@ -127,7 +127,11 @@ bool journal_forget_document(struct journal *j, struct hash id, struct error *er
     char path[PATH_MAX];
 
     /* The row first: an index row always has its file. */
-    if (!journal_change(j, journal_query(j, err, "delete from documents where id = ?", "h", &id), err))
+    if (!journal_begin(j, err) ||
+        !journal_end(j,
+                     journal_change(j, journal_query(j, err, "delete from documents where id = ?", "h", &id), err) &&
+                         journal_forget_files(j, "documents", &id, 1, err),
+                     err))
         return false;
     document_path(j, id, path);
     return unlink(path) == 0 || errno == ENOENT ||

@@ -54,14 +54,17 @@ const struct unsynced *journal_files(const struct journal *j)
 bool journal_place_files(struct journal *j, struct error *err)
 {
     char path[PATH_MAX];
-    bool ok = true;
+    size_t placed = 0;
 
-    for (size_t i = 0; ok && i < j->files.count; i++)
-        ok = file_place(path_of(j, j->files.list[i].folder, j->files.list[i].id, path), j->files.list[i].bytes,
-                        j->files.list[i].size, 0644, err);
-    if (ok) /* else they are read here, and have another try after the next write: no sync of the folders is theirs */
-        unsynced_cut(&j->files, 0);
-    return ok;
+    while (placed < j->files.count) {
+        const struct unsynced_file *f = &j->files.list[placed];
+
+        if (!file_place(path_of(j, f->folder, f->id, path), f->bytes, f->size, 0644, err))
+            break;
+        placed++;
+    }
+    unsynced_skip(&j->files, placed);
+    return j->files.count == 0;
 }
 
 /* ---- After a crash, or a sync that failed ----------------------------------------------------------------------------------- */
@@ -79,46 +82,140 @@ static bool read_name(const char *name, const char **folder, struct hash *id, st
            error_set(err, ERROR_MISMATCH, NULL, "the journal names a file that is none of this folder");
 }
 
-/* Also where the file looks right: the system may hold bytes that the disk did not take. */
-static bool restore(const struct journal *j, const char *name, const void *bytes, size_t size, struct error *err)
+/* Every row, as the file it is. */
+static bool each_row(struct journal *j,
+                     bool (*visit)(struct journal *j, const char *folder, struct hash id, const void *bytes, size_t size,
+                                   struct error *err),
+                     struct error *err)
 {
-    const char *folder;
-    char path[PATH_MAX];
-    struct hash id;
+    sqlite3_stmt *rows = journal_query(j, err, "select path, bytes from unsynced order by number", "");
+    enum row row = ROW_NONE;
+    bool ok = true;
 
-    return read_name(name, &folder, &id, err) && file_place(path_of(j, folder, id, path), bytes, size, 0644, err);
+    j->unsynced_size = 0;
+    while (ok && (row = journal_step(j, rows, err)) == ROW_THERE) {
+        const char *name = (const char *)sqlite3_column_text(rows, 0), *folder;
+        size_t size = (size_t)sqlite3_column_bytes(rows, 1);
+        struct hash id;
+
+        ok = read_name(name, &folder, &id, err) &&
+             (visit(j, folder, id, sqlite3_column_blob(rows, 1), size, err) || error_at(err, "%s", name));
+        j->unsynced_size += size;
+    }
+    sqlite3_finalize(rows);
+    return ok && row == ROW_NONE;
 }
 
-/* The folder of blocks is made by their store, which may come later. */
-static bool make_folder(const struct journal *j, struct error *err)
+/* Also where the file looks right: the system may hold bytes that the disk did not take. What the folder does not take, on a full disk, is read
+ * from here. */
+static bool restore(struct journal *j, const char *folder, struct hash id, const void *bytes, size_t size, struct error *err)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", j->root, blocks);
-    return file_make_folder(path, err);
+    (void)err;
+    snprintf(path, sizeof path, "%s/%s", j->root, folder); /* that of the blocks is made by their store, which may come later */
+    if (!file_make_folder(path, NULL) || !file_place(path_of(j, folder, id, path), bytes, size, 0644, NULL))
+        unsynced_add(&j->files, folder, id, bytes, size);
+    return true;
 }
 
 bool journal_restore_files(struct journal *j, struct error *err)
 {
-    sqlite3_stmt *rows;
-    enum row row;
-    bool ok;
-
     if (j->files.count && !journal_settle(j, err)) /* rows that are not synced yet have no files */
         return false;
-    rows = journal_query(j, err, "select path, bytes from unsynced order by number", "");
-    row = journal_step(j, rows, err);
-    ok = row != ROW_THERE || make_folder(j, err);
-    j->unsynced_size = 0;
-    while (ok && row == ROW_THERE) {
-        size_t size = (size_t)sqlite3_column_bytes(rows, 1);
+    unsynced_cut(&j->files, 0);
+    return each_row(j, restore, err);
+}
 
-        ok = restore(j, (const char *)sqlite3_column_text(rows, 0), sqlite3_column_blob(rows, 1), size, err);
-        j->unsynced_size += size;
-        row = journal_step(j, rows, err);
+/* ---- A folder that is only read --------------------------------------------------------------------------------------------- */
+
+static bool is_document(const struct journal *j, struct hash id, const void *bytes, size_t size, struct error *err)
+{
+    struct document d;
+    bool same;
+
+    if (!document_read_bytes(bytes, size, j->known, &d, err))
+        return false;
+    same = hash_equal(d.id, id);
+    document_free(&d);
+    return same || error_set(err, ERROR_MISMATCH, NULL, "the bytes in the journal are not what the name says");
+}
+
+static bool take(struct journal *j, const char *folder, struct hash id, const void *bytes, size_t size, struct error *err)
+{
+    bool good = folder == documents
+                    ? is_document(j, id, bytes, size, err)
+                    : hash_equal(hash_block(bytes, size), id) ||
+                          error_set(err, ERROR_MISMATCH, NULL, "the bytes in the journal are not what the name says");
+
+    if (good)
+        unsynced_add(&j->files, folder, id, bytes, size);
+    return good;
+}
+
+bool journal_take_files(struct journal *j, struct error *err)
+{
+    return each_row(j, take, err);
+}
+
+/* ---- Files that are deleted -------------------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    return memcmp(a, b, HASH_SIZE);
+}
+
+/* The numbers of their rows. */
+static bool find_rows(struct journal *j, const char *folder, const struct hash *ids, size_t count, struct buffer *numbers,
+                      struct error *err)
+{
+    sqlite3_stmt *rows = journal_query(j, err, "select number, path from unsynced", "");
+    enum row row;
+
+    while ((row = journal_step(j, rows, err)) == ROW_THERE) {
+        int64_t number = sqlite3_column_int64(rows, 0);
+        const char *its;
+        struct hash id;
+
+        if (read_name((const char *)sqlite3_column_text(rows, 1), &its, &id, NULL) && strcmp(its, folder) == 0 &&
+            bsearch(&id, ids, count, sizeof *ids, ascending))
+            buffer_add(numbers, &number, sizeof number);
     }
     sqlite3_finalize(rows);
-    return ok && row == ROW_NONE;
+    return row == ROW_NONE;
+}
+
+static bool delete_rows(struct journal *j, const struct buffer *numbers, struct error *err)
+{
+    bool ok = true;
+
+    for (size_t at = 0; ok && at < numbers->size; at += sizeof(int64_t)) {
+        int64_t number;
+
+        memcpy(&number, numbers->bytes + at, sizeof number);
+        ok = journal_change(j, journal_query(j, err, "delete from unsynced where number = ?", "i", number), err);
+    }
+    return ok;
+}
+
+bool journal_forget_files(struct journal *j, const char *folder, const struct hash *ids, size_t count, struct error *err)
+{
+    struct buffer numbers = { 0 };
+    bool ok = find_rows(j, folder, ids, count, &numbers, err);
+
+    if (ok && numbers.size)
+        ok = journal_begin(j, err) && journal_end(j, delete_rows(j, &numbers, err), err);
+    for (size_t i = 0; ok && i < count && j->files.count; i++)
+        unsynced_drop(&j->files, folder, ids[i]);
+    buffer_free(&numbers);
+    return ok;
+}
+
+bool journal_forget_blocks(struct journal *j, struct hash *ids, size_t count, struct error *err)
+{
+    if (count)
+        qsort(ids, count, sizeof *ids, ascending);
+    return journal_forget_files(j, blocks, ids, count, err);
 }
 
 /* ---- Syncing the folders --------------------------------------------------------------------------------------------------- */
@@ -140,7 +237,8 @@ bool journal_mark(struct journal *j, int64_t *mark, struct error *err)
     sqlite3_stmt *statement;
     bool ok;
 
-    if (j->files.count && !journal_settle(j, err)) /* what is in no folder yet would not be synced with it */
+    /* What is in no folder yet would not be synced with it. */
+    if (j->files.count && (!journal_settle(j, err) || !journal_place_files(j, err)))
         return false;
     statement = journal_query(j, err, "select max(number) from unsynced", "");
     ok = journal_step(j, statement, err) == ROW_THERE;

@@ -20,6 +20,7 @@ struct journal {
     unsigned depth;                    /* of writes within writes */
     size_t marks[JOURNAL_DEPTH];       /* files when each began */
     bool lazy;                         /* the open write is not synced by itself */
+    bool copied;                       /* the folder is only read: its files are never written */
 };
 
 enum row { ROW_FAULT, ROW_NONE, ROW_THERE };
@@ -38,8 +39,12 @@ bool journal_list(struct journal *j, sqlite3_stmt *statement, struct hash **ids,
 /* journal_files.c */
 /* Puts the file ROOT/FOLDER/CID: large ones are synced at once, of small ones the bytes stand in the database until they are. */
 bool journal_put_file(struct journal *j, const char *folder, struct hash id, const void *bytes, size_t size, struct error *err);
-/* After the write is in the database: its files. */
+/* After the write is in the database: its files. Those that their folders do not take stay in `files`, and have another try after the next write. */
 bool journal_place_files(struct journal *j, struct error *err);
+/* All files whose rows are there, checked, into `files`. */
+bool journal_take_files(struct journal *j, struct error *err);
+/* The rows of files that are deleted, and their bytes here. `ids` ascending. */
+bool journal_forget_files(struct journal *j, const char *folder, const struct hash *ids, size_t count, struct error *err);
 /* A synced write of no meaning, which takes what was written lazily along. */
 bool journal_settle(struct journal *j, struct error *err);
 

@@ -31,6 +31,28 @@ void unsynced_cut(struct unsynced *u, size_t count)
         free(u->list[--u->count].bytes);
 }
 
+void unsynced_skip(struct unsynced *u, size_t count)
+{
+    if (!count)
+        return;
+    for (size_t i = 0; i < count; i++)
+        free(u->list[i].bytes);
+    u->count -= count;
+    memmove(u->list, u->list + count, u->count * sizeof *u->list);
+}
+
+void unsynced_drop(struct unsynced *u, const char *folder, struct hash id)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < u->count; i++)
+        if (hash_equal(u->list[i].id, id) && strcmp(u->list[i].folder, folder) == 0)
+            free(u->list[i].bytes);
+        else
+            u->list[kept++] = u->list[i];
+    u->count = kept;
+}
+
 void unsynced_free(struct unsynced *u)
 {
     unsynced_cut(u, 0);

@@ -25,7 +25,9 @@ struct unsynced {
 void unsynced_add(struct unsynced *u, const char *folder, struct hash id, const void *bytes, size_t size); /* copied */
 /* NULL when it is not there; borrowed until the next change. */
 const struct unsynced_file *unsynced_find(const struct unsynced *u, const char *folder, struct hash id);
-void unsynced_cut(struct unsynced *u, size_t count); /* the first `count` stay */
+void unsynced_cut(struct unsynced *u, size_t count);  /* the first `count` stay */
+void unsynced_skip(struct unsynced *u, size_t count); /* the first `count` go */
+void unsynced_drop(struct unsynced *u, const char *folder, struct hash id);
 void unsynced_free(struct unsynced *u);
 
 #endif

@@ -225,6 +225,30 @@ static void what_is_over_is_dropped_and_all_else_is_kept(void **state)
     assert_kept(p, 12);
 }
 
+/* Bytes of a block stand in the journal too, until the folder is synced; or in it alone, where the folder took no more. */
+static void what_is_dropped_does_not_come_back_with_the_next_start(void **state)
+{
+    struct place *p = *state;
+    struct hash ids[] = { p->payload[1], p->log[1] };
+    struct buffer bytes = { 0 };
+
+    for (int i = 0; i < 2; i++) {
+        buffer_clear(&bytes);
+        assert_true(block_get(&p->node.blocks, ids[i], &bytes, &err));
+        assert_true(journal_put_block(p->node.journal, ids[i], bytes.bytes, bytes.size, &err));
+    }
+    p->node.blocks.unsynced = journal_files(p->node.journal);
+    collect(p, 9, 0, false);
+    assert_dropped(p, 9);
+    journal_close(p->node.journal);
+    p->node.blocks.unsynced = NULL;
+    p->node.journal = journal_open(p->folder, &err);
+    assert_non_null(p->node.journal);
+    assert_dropped(p, 9);
+    assert_kept(p, 9);
+    buffer_free(&bytes);
+}
+
 static void no_more_is_dropped_than_the_quota_asks(void **state)
 {
     struct place *p = *state;
@@ -340,6 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(what_is_over_is_dropped_and_all_else_is_kept),
+        T(what_is_dropped_does_not_come_back_with_the_next_start),
         T(no_more_is_dropped_than_the_quota_asks),
         T(a_dry_run_drops_nothing_and_says_the_same),
         T(a_pinned_run_is_left_alone),

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 #include <sodium.h>
+#include <sqlite3.h>
 
 #include "runtime/crypto/keyfile.h"
 #include "runtime/store/journal.h"
@@ -256,11 +257,13 @@ static void a_file_that_finds_no_place_is_kept_and_placed_with_the_next_write(vo
     struct document a = vote(1, 0);
     struct buffer bytes = { 0 };
     char path[200];
+    int64_t mark;
 
     (void)state;
     snprintf(path, sizeof path, "%s/documents", folder);
     assert_int_equal(rmdir(path), 0);
-    assert_false(journal_put_document(journal, &a, &err));
+    assert_true(journal_put_document(journal, &a, &err)); /* it stands in the database */
+    assert_false(journal_mark(journal, &mark, &err));
     assert_true(journal_get_document(journal, a.id, &bytes, &err));
     assert_int_equal(bytes.size, a.bytes.size);
     assert_int_equal(mkdir(path, 0755), 0);
@@ -287,6 +290,98 @@ static void files_are_written_again_until_a_sync_succeeds(void **state)
     before = file_of(a.id);
     assert_true(journal_restore_files(journal, &err));
     assert_true(file_of(a.id) == before);
+    document_free(&a);
+}
+
+/* A document and a block whose files the disk lost in a power cut, or never took. */
+static void put_and_lose(struct document *a, struct hash *block)
+{
+    char path[300], cid[CID_TEXT];
+
+    *a = vote(1, 0);
+    *block = hash_block("block", 5);
+    assert_true(journal_put_document(journal, a, &err));
+    assert_true(journal_put_block(journal, *block, "block", 5, &err));
+    snprintf(path, sizeof path, "%s/documents/%s", folder, cid_text(a->id, cid));
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof path, "%s/blocks/%s", folder, cid_text(*block, cid));
+    unlink(path); /* the folder may not be there */
+}
+
+static void what_stands_in_the_journal_alone_is_read_also_on_a_full_disk(void **state)
+{
+    struct document a;
+    struct hash block;
+    struct buffer bytes = { 0 };
+    struct rlimit open, tight;
+
+    (void)state;
+    put_and_lose(&a, &block);
+    journal_close(journal);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &open);
+    tight = open;
+    tight.rlim_cur = 0;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    journal = journal_open(folder, &err);
+    setrlimit(RLIMIT_FSIZE, &open);
+    if (!journal)
+        fail_msg("%s: %s", err.place, err.message);
+    assert_true(journal_get_document(journal, a.id, &bytes, &err));
+    assert_non_null(unsynced_find(journal_files(journal), "blocks", block));
+    assert_int_equal(file_of(a.id), 0);
+    assert_true(journal_put_note(journal, "note", "text", 4, &err));
+    assert_true(journal_sign_once(journal, run, 1, 0, &(struct statement){ "vote", "prepare", one }, &err));
+    assert_true(file_of(a.id) != 0);
+    buffer_free(&bytes);
+    document_free(&a);
+}
+
+static void what_stands_in_the_journal_alone_is_read_from_a_copy_and_checked(void **state)
+{
+    struct document a;
+    struct hash block;
+    struct buffer bytes = { 0 };
+    struct journal *copy;
+    char work[128];
+    sqlite3 *db;
+    char path[128];
+
+    (void)state;
+    put_and_lose(&a, &block);
+    journal_close(journal);
+    journal = NULL;
+    snprintf(work, sizeof work, "%s/work", folder);
+    copy = journal_open_copy(folder, work, &err);
+    if (!copy)
+        fail_msg("%s: %s", err.place, err.message);
+    assert_true(journal_get_document(copy, a.id, &bytes, &err));
+    assert_int_equal(bytes.size, a.bytes.size);
+    assert_non_null(unsynced_find(journal_files(copy), "blocks", block));
+    journal_close(copy);
+    assert_int_equal(file_of(a.id), 0); /* evidence stays as it is */
+
+    for (int i = 0; i < 2; i++) {
+        const char *folders[] = { "blocks", "documents" };
+        char sql[200];
+
+        snprintf(path, sizeof path, "%s/node.db", folder);
+        snprintf(sql, sizeof sql, "update unsynced set bytes = cast('x' || substr(bytes, 2) as blob) where path glob '%s/*'",
+                 folders[i]);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        assert_null(journal_open_copy(folder, work, &err));
+        assert_non_null(strstr(err.place, folders[i]));
+        if (i == 0) {
+            assert_int_equal(err.code, ERROR_MISMATCH);
+            assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+            sqlite3_exec(db, "update unsynced set bytes = cast('b' || substr(bytes, 2) as blob) where path glob 'blocks/*'", NULL,
+                         NULL, NULL);
+            sqlite3_close(db);
+        }
+    }
+    buffer_free(&bytes);
     document_free(&a);
 }
 
@@ -452,6 +547,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(documents_are_found_by_id_and_by_run_type_and_round, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(changed_byte_in_a_document_is_an_error_that_names_its_file, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(a_file_that_finds_no_place_is_kept_and_placed_with_the_next_write, open_journal,
+                                        drop_journal),
+        cmocka_unit_test_setup_teardown(what_stands_in_the_journal_alone_is_read_also_on_a_full_disk, open_journal, drop_journal),
+        cmocka_unit_test_setup_teardown(what_stands_in_the_journal_alone_is_read_from_a_copy_and_checked, open_journal,
                                         drop_journal),
         cmocka_unit_test_setup_teardown(files_are_written_again_until_a_sync_succeeds, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(record_of_more_than_a_mebibyte_is_kept_and_read_as_any_other, open_journal, drop_journal),
