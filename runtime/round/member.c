@@ -253,16 +253,36 @@ static size_t place_in_panel(const struct member *m)
     return i;
 }
 
-/* Whom this member tells what was decided: everyone, but of a panel of more than MEMBER_TELLERS each tells its share, so that nobody is told
- * by more than so many. Who hears nothing asks. */
-static json_t *readers(const struct member *m, const json_t *record)
+/* places[i]: of seat i in a circle that the round's seed draws, the same for all who know the record. */
+static void draw_circle(const struct member *m, const json_t *record, uint32_t *places, size_t panel)
+{
+    struct stream stream;
+    struct hash seed;
+
+    if (!hash_parse(value_text(record, "seed"), &seed)) /* round 0 */
+        seed = seed_of(m->rules->run, 0, NULL, 0);
+    for (size_t i = 0; i < panel; i++)
+        places[i] = (uint32_t)i;
+    stream_start(&stream, seed, "tellers", 0);
+    stream_shuffle(&stream, places, panel);
+}
+
+/* Everyone; but of a panel of more than MEMBER_TELLERS each tells its share, so that nobody is told by more than so many, and in each round by
+ * others: liars that sit side by side keep nobody in the dark for long. Who hears nothing asks. */
+json_t *member_readers(const struct member *m, const json_t *record)
 {
     json_t *to = json_array(), *item;
-    const size_t panel = json_array_size(m->rules->panel), own = place_in_panel(m);
-    size_t i;
+    const size_t panel = json_array_size(m->rules->panel), seat = place_in_panel(m);
+    uint32_t *places = calloc(panel + 1, sizeof *places);
+    size_t i, own;
+
+    if (!places)
+        abort();
+    draw_circle(m, record, places, panel);
+    own = seat < panel ? places[seat] : 0;
     json_array_foreach(m->rules->panel, i, item)
     {
-        if ((i + panel - own) % panel < MEMBER_TELLERS)
+        if ((places[i] + panel - own) % panel < MEMBER_TELLERS)
             json_array_append(to, json_object_get(item, "did"));
     }
     json_array_foreach(json_object_get(record, "members"), i, item)
@@ -270,6 +290,7 @@ static json_t *readers(const struct member *m, const json_t *record)
         if (value_is(item, "role", "trainer") && (i + panel - own) % panel < MEMBER_TELLERS)
             json_array_append(to, json_object_get(item, "did"));
     }
+    free(places);
     return to;
 }
 
@@ -291,7 +312,7 @@ bool member_finalise(struct member *m, json_t *record, json_t *certificate)
     forget_requests(m, over);
     mark_listed(m, record);
     prove(m);
-    member_send(m, readers(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
+    member_send(m, member_readers(m, record), json_pack("{s[{sOsO}]}", "finals", "record", record, "certificate", certificate));
     json_decref(final);
     open_round(m, m->round + 1);
     if (m->abstain >= m->round)

@@ -129,7 +129,9 @@ void member_tell_state(struct member *m);
 void member_halt(struct member *m, const char *code, const char *message);
 bool member_may_sign(const struct member *m);
 bool member_finalise(struct member *m, json_t *record, json_t *certificate);
-int64_t member_interval(const struct member *m);                       /* between repetitions */
+json_t *member_readers(const struct member *m,
+                       const json_t *record);    /* DIDs whom this member tells what was decided; new reference */
+int64_t member_interval(const struct member *m); /* between repetitions */
 const json_t *member_record_of(const struct member *m, int64_t round); /* final record or NULL */
 
 /* member_collect.c: takes note of a document that was kept, and of a code that came. */

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "runtime/round/member_state.h"
+#include "runtime/round/seed.h"
 
 static json_t *plain_sign(void *context, const char *type, json_t *payload, struct error *err)
 {
@@ -267,6 +268,59 @@ static void who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_t
     rules_free(&rules);
 }
 
+/* Of 32 syncers ten that sit side by side say nothing. Each machine is told by eight, of whom one is itself. */
+static void no_stretch_of_silent_syncers_keeps_a_machine_from_hearing(void **state)
+{
+    enum { PANEL = 32, LIARS = 10, ROUNDS = 40, TRAINERS = 5 };
+    struct rules rules;
+    int deaf[PANEL + TRAINERS] = { 0 };
+    char name[16];
+
+    (void)state;
+    read_rules(&rules, PANEL);
+    for (int round = 1; round <= ROUNDS; round++) {
+        struct hash seed = seed_of("run", (uint64_t)round, "entropy", 7);
+        char text[HASH_TEXT];
+        json_t *members = json_array(), *record;
+        int heard[PANEL + TRAINERS] = { 0 }, told[PANEL + TRAINERS] = { 0 };
+
+        for (int i = 0; i < TRAINERS; i++) {
+            snprintf(name, sizeof name, "t%d", i);
+            json_array_append_new(members, json_pack("{ssss}", "did", name, "role", "trainer"));
+        }
+        record = json_pack("{sssiso}", "seed", hash_hex(seed, text), "round", round, "members", members);
+        for (int i = 0; i < PANEL; i++) {
+            snprintf(name, sizeof name, "s%d", i);
+
+            struct member_start start = {
+                .rules = &rules, .did = name, .signing = { .sign = plain_sign, .open = plain_open }, .fresh = true
+            };
+            struct member *member = member_new(&start, NULL);
+            json_t *to = member_readers(member, record), *did;
+            size_t k;
+
+            json_array_foreach(to, k, did)
+            {
+                const char *whom = json_string_value(did);
+                int place = atoi(whom + 1) + (*whom == 't' ? PANEL : 0);
+
+                told[place]++;
+                heard[place] += i >= LIARS && place != i;
+            }
+            json_decref(to);
+            member_free(member);
+        }
+        for (int i = 0; i < PANEL + TRAINERS; i++) {
+            assert_int_equal(told[i], MEMBER_TELLERS);
+            deaf[i] += heard[i] == 0;
+        }
+        json_decref(record);
+    }
+    for (int i = 0; i < PANEL + TRAINERS; i++)
+        assert_in_range(deaf[i], 0, 2);
+    rules_free(&rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_member_that_names_records_without_end_leaves_room_for_those_of_others),
         cmocka_unit_test(a_folder_that_began_empty_signs_after_round_0_only_once_a_record_lists_its_enrolment),
         cmocka_unit_test(who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_through_the_next_round),
+        cmocka_unit_test(no_stretch_of_silent_syncers_keeps_a_machine_from_hearing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
