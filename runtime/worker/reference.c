@@ -93,19 +93,52 @@ bool reference_logprobs(struct session *s, const struct batch *b, float *logprob
     return training_logprobs(s->reference->other ? s->reference->other : s, s->reference->values, b, logprobs, best, err);
 }
 
-static bool reads_reference(const struct session_step *step)
+static bool reads_reference(const struct script_trace *objective)
 {
-    json_t *list = json_object_get(step->objective.meta, "fields"), *name;
+    json_t *list = json_object_get(objective->meta, "fields"), *name;
     size_t index;
 
     json_array_foreach(list, index, name)
     {
         const char *text = json_string_value(name);
 
-        if (text && (strcmp(text, "b.chosen.ref_logprobs") == 0 || strcmp(text, "b.rejected.ref_logprobs") == 0))
+        if (text && (strcmp(text, "b.ref_logprobs") == 0 || strcmp(text, "b.chosen.ref_logprobs") == 0 ||
+                     strcmp(text, "b.rejected.ref_logprobs") == 0))
             return true;
     }
     return false;
+}
+
+/* What it reads does not depend on the sizes. */
+bool reference_check(const struct session *s, struct error *err)
+{
+    json_t *axes = json_object_get(s->layout.meta, "axes");
+    struct script_objective_request request = {
+        .batch = s->rollout.samples ? s->rollout.samples : 2,
+        .pair = 1,
+        .time = BATCH_BUCKET,
+        .vocab = json_integer_value(json_object_get(axes, "vocab")),
+        .embed = json_integer_value(json_object_get(axes, "embed")),
+        .prompt = s->rollout.samples ? 1 : 0,
+        .sample = s->rollout.samples,
+        .classes = json_integer_value(json_object_get(axes, "class")),
+        .horizon = json_integer_value(json_object_get(axes, "horizon")),
+        .quantile = json_integer_value(json_object_get(axes, "quantile")),
+    };
+    struct script_trace objective;
+    bool reads;
+
+    if (!json_object_get(s->job, "reference"))
+        return true;
+    if (!script_trace_objective(&s->scripts[SESSION_OBJECTIVE].bundle, &request, &s->limits, &objective, err))
+        return error_at(err, "objective");
+    reads = reads_reference(&objective);
+    script_trace_free(&objective);
+    return reads ||
+           error_set(err, ERROR_UNSUPPORTED,
+                     "leave reference out, or take an objective that reads it: dpo, ipo, grpo with kl above 0",
+                     "the objective reads no reference") ||
+           error_at(err, "objective");
 }
 
 bool reference_add(struct session *s, struct batch *b, enum session_use use, double clip, struct error *err)
@@ -117,10 +150,8 @@ bool reference_add(struct session *s, struct batch *b, enum session_use use, dou
 
     if (!step)
         return !s->rules.pairs;
-    if (!reads_reference(step))
-        return !json_object_get(s->job, "reference") ||
-               error_set(err, ERROR_UNSUPPORTED, "leave reference out, or take dpo or ipo", "the objective reads no reference") ||
-               error_at(err, "objective");
+    if (!reads_reference(&step->objective))
+        return true;
     out = batch_extra(b, "ref_logprobs", count);
     best = malloc(count * sizeof *best);
     ok = best && reference_logprobs(s, b, out, best, err);

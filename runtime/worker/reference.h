@@ -18,8 +18,11 @@
  * vocabulary). */
 bool reference_logprobs(struct session *s, const struct batch *b, float *logprobs, float *best, struct error *err);
 
+/* That the objective reads the reference that the job names, if it names one. Error: unsupported. */
+bool reference_check(const struct session *s, struct error *err);
+
 /* Puts `ref_logprobs` into a batch of pairs where the objective reads it, 0 where nothing is trained; other batches stay as they are. `use` and `clip`
- * name the step that will read it. Errors: as above, unsupported (a reference that the objective does not read), those of session_step. */
+ * name the step that will read it. Errors: as above, those of session_step. */
 bool reference_add(struct session *s, struct batch *b, enum session_use use, double clip, struct error *err);
 
 void reference_free(struct session_reference *r);

@@ -96,9 +96,6 @@ static bool read_data(struct session *s, struct error *err)
         ok = error_set(err, ERROR_MISSING, "reward = { script = \"exact_match\" }", "an objective on rollouts needs a reward");
     else if (ok && given && !wanted)
         ok = error_set(err, ERROR_UNSUPPORTED, "leave reward out, or take grpo as objective", "the objective reads no rollouts");
-    else if (ok && json_object_get(s->job, "reference") && !wanted && !s->rules.pairs)
-        ok = error_set(err, ERROR_UNSUPPORTED, "leave reference out, or take an objective on pairs or rollouts",
-                       "the objective reads no reference");
     if (ok && wanted) {
         s->rollout = (struct session_rollout){ .samples = (int64_t)rollout_number(rollout, "samples", 8),
                                                .updates = (int64_t)rollout_number(rollout, "updates", 1),
@@ -275,7 +272,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->limits.nursery = script_nursery_new();
     s->model = model_open(json_string_value(json_object_get(job, "model")), err);
     if (s->model && read_adapter(s, err) && read_scripts(s, err) && read_data(s, err) &&
-        (s->rules.kind != BATCH_TOKENS || read_text(s, err)) && read_layout(s, err))
+        (s->rules.kind != BATCH_TOKENS || read_text(s, err)) && read_layout(s, err) && reference_check(s, err))
         return s;
     session_free(s);
     return NULL;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "native/base/file.h"
 #include "native/model/adapter.h"
 #include "native/text/conversation_row.h"
 #include "runtime/worker/folding.h"
@@ -215,6 +216,64 @@ static void a_reference_that_nothing_reads_is_refused(void **state)
     fixture_free(&chat);
 }
 
+/* The run of the fixture with another objective. */
+static struct fixture with_objective(const char *name)
+{
+    struct fixture of = { .blocks = f.blocks, .pool = f.pool, .job = json_deep_copy(f.job) };
+    struct buffer text = { 0 };
+    struct error err = { 0 };
+    char path[512];
+
+    snprintf(path, sizeof path, RONDO_SOURCE "/scripts/objectives/%s.lua", name);
+    FIXTURE_OK(file_read(path, 1 << 20, &text, &err), &err);
+    json_object_set_new(json_object_get(of.job, "scripts"), name,
+                        json_pack("{s:s, s:s}", "name", name, "source", buffer_text(&text)));
+    json_object_set_new(json_object_get(of.job, "spec"), "objective", json_pack("{s:s, s:{}}", "script", name, "options"));
+    buffer_free(&text);
+    return of;
+}
+
+static void refuses(struct fixture *of, const char *model)
+{
+    struct error err = { 0 };
+
+    assert_null(referred(of, model, &err));
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "reads no reference"));
+}
+
+/* Found when the run is opened, not in its first step. */
+static void objectives_that_could_read_a_reference_and_do_not_are_refused_one(void **state)
+{
+    static const char *const without[] = { "simpo", "orpo" };
+    struct fixture drawn, ipo = with_objective("ipo");
+    struct error err = { 0 };
+    struct session *s;
+    char path[128];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/model", f.folder);
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture of = with_objective(without[i]);
+
+        refuses(&of, path);
+        json_decref(of.job);
+    }
+    s = referred(&ipo, path, &err);
+    FIXTURE_OK(s != NULL, &err);
+    session_free(s);
+    json_decref(ipo.job);
+
+    fixture_new(&drawn, &(struct fixture_options){ .reward = "return { kind = \"reward\", score = function() return 1 end }" });
+    s = referred(&drawn, path, &err);
+    FIXTURE_OK(s != NULL, &err);
+    session_free(s);
+    json_object_set_new(json_object_get(json_object_get(json_object_get(drawn.job, "spec"), "objective"), "options"), "kl",
+                        json_string("0"));
+    refuses(&drawn, path);
+    fixture_free(&drawn);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -232,6 +291,7 @@ static int teardown(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(objectives_that_could_read_a_reference_and_do_not_are_refused_one),
         cmocka_unit_test(the_first_half_of_a_batch_is_chosen_and_the_second_refused),
         cmocka_unit_test(a_step_follows_the_loss_of_dpo_and_its_differences),
         cmocka_unit_test(a_named_reference_is_what_pairs_are_measured_from),
