@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "native/base/buffer.h"
 #include "native/kernel/class.h"
 #include "runtime/cli/benches.h"
 #include "runtime/cli/commands.h"
@@ -44,24 +45,55 @@ static bool run_part(const char *name, struct measure *m, struct error *err)
     return error_set(err, ERROR_USAGE, "see rondo bench --help", "no bench is called \"%s\"", name);
 }
 
+/* Whether some row was asked for; else the rows that there are. */
+static bool some_row(const struct measure *m, struct error *err)
+{
+    struct buffer rows = { 0 };
+    const char *name;
+    json_t *wanted;
+
+    json_object_foreach(m->names, name, wanted)
+    {
+        if (json_is_true(wanted)) {
+            buffer_free(&rows);
+            return true;
+        }
+        buffer_printf(&rows, "%s%s", rows.size ? ", " : "rows begin with one of: ", name);
+    }
+    error_set(err, ERROR_USAGE, buffer_text(&rows), "--only %s: no row of these parts is called so", m->only);
+    buffer_free(&rows);
+    return false;
+}
+
+static bool run_parts(struct measure *m, struct error *err)
+{
+    const struct invocation *in = m->in;
+
+    for (size_t i = 0; i < (in->arguments ? in->arguments : PARTS); i++)
+        if (!run_part(in->arguments ? in->argument[i] : parts[i].name, m, err))
+            return false;
+    return option_text(in, "serve", NULL) || some_row(m, err);
+}
+
 static int bench_main(struct invocation *in)
 {
     struct error err = { 0 };
     int64_t pairs = 5;
+    bool ok;
 
     if (!option_integer(in, "pairs", 5, MEASURE_PAIRS, &pairs, &err) || !kernel_start(&err))
         return command_fail(in, &err);
 
     struct measure m = { .in = in,
                          .only = option_text(in, "only", ""),
+                         .names = json_object(),
                          .pairs = (size_t)pairs,
                          .profile = option_flag(in, "profile"),
                          .cpu = option_flag(in, "cpu") };
 
-    for (size_t i = 0; i < (in->arguments ? in->arguments : PARTS); i++)
-        if (!run_part(in->arguments ? in->argument[i] : parts[i].name, &m, &err))
-            return command_fail(in, &err);
-    return EXIT_OK;
+    ok = run_parts(&m, &err);
+    json_decref(m.names);
+    return ok ? EXIT_OK : command_fail(in, &err);
 }
 
 const struct command command_bench = {

@@ -31,7 +31,10 @@ double measure_median(double *values, size_t count)
 
 bool measure_wanted(const struct measure *m, const char *name)
 {
-    return strncmp(name, m->only, strlen(m->only)) == 0;
+    const bool wanted = strncmp(name, m->only, strlen(m->only)) == 0;
+
+    json_object_set_new(m->names, name, json_boolean(wanted));
+    return wanted;
 }
 
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 struct measure {
     const struct invocation *in;
     const char *only; /* rows whose names start so; "" for all */
+    json_t *names;    /* of the rows there are: name -> whether it is asked for */
     size_t pairs;     /* 5 .. MEASURE_PAIRS */
     size_t rows;      /* printed so far */
     bool profile;
