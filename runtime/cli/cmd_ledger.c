@@ -38,6 +38,14 @@ static void ready(void *context, const char *url)
     fflush(stdout);
 }
 
+static void trouble(void *context, const struct error *err)
+{
+    char text[1024];
+
+    (void)context;
+    fprintf(stderr, "no block is made: %s\n", error_text(err, text, sizeof text));
+}
+
 static bool read_allocations(const struct invocation *in, struct ledger_allocation *list, size_t *count, struct error *err)
 {
     *count = 0;
@@ -107,6 +115,7 @@ static int ledger_main(struct invocation *in)
                                     .tls = option_flag(in, "tls") ? secret : NULL,
                                     .genesis = file_exists(path) && count == 0 ? NULL : &genesis,
                                     .ready = ready,
+                                    .trouble = trouble,
                                     .context = &serving };
 
     if (!file_make_folder(folder, &err) || (serve.tls && !tls_secret(folder, secret, &err)) || !ledger_serve(&serve, &err))

@@ -24,6 +24,7 @@ struct waiting {
 struct ledger_local {
     struct chain_file *file;
     bool only_read;
+    bool lost; /* the books are not those of the file, which cannot be read */
     uint64_t chain;
     uint32_t block_ms;
     bool test_entropy;
@@ -392,6 +393,8 @@ bool ledger_local_add(struct ledger_local *l, const void *bytes, size_t size, st
     if (!transaction_read(bytes, size, &w.transaction, &w.id, err))
         return false;
     *id = w.id;
+    if (!ledger_local_sound(l, err))
+        return false;
     if (receipt_find(l, w.id) || waiting_find(l, w.id))
         return true;
     if (l->only_read)
@@ -455,6 +458,8 @@ bool ledger_local_make_block(struct ledger_local *l, uint64_t now, struct error 
                                         .entropy = l->test } };
     struct error again;
 
+    if (!ledger_local_sound(l, err))
+        return false;
     if (l->only_read)
         return error_set(err, ERROR_REFUSED, NULL, "this ledger is open for reading only");
     if (!l->test_entropy)
@@ -465,10 +470,17 @@ bool ledger_local_make_block(struct ledger_local *l, uint64_t now, struct error 
         return true;
     }
     /* The books have gone ahead of the file: back to what it holds. */
-    if (b.entry_count && !rebuild(l, &again))
-        return error_set(err, ERROR_FAULT, "start it again when the disk is well", "the ledger's file cannot be read: %s",
-                         again.message);
-    return false;
+    if (!b.entry_count || rebuild(l, &again))
+        return false;
+    l->lost = true;
+    return error_set(err, ERROR_FAULT, "mend the disk and start the ledger again: every block that it told of is in its file",
+                     "a block could not be written, and then the file could not be read: %s", again.message);
+}
+
+bool ledger_local_sound(const struct ledger_local *l, struct error *err)
+{
+    return !l->lost || error_set(err, ERROR_FAULT, "mend the disk and start the ledger again",
+                                 "the ledger's file could not be read: its books are not those of the chain");
 }
 
 /* ---- reading ---- */

@@ -49,8 +49,12 @@ void ledger_local_close(struct ledger_local *ledger);
 bool ledger_local_add(struct ledger_local *ledger, const void *bytes, size_t size, struct hash *id, struct error *err);
 
 /* Makes and commits one block at `now` (Unix seconds; never before the last block's) from what waits, empty or not. After an error
- * (io: disk full) the chain and the waiting transactions are as before, and the call may be repeated. */
+ * (io: disk full) the chain and the waiting transactions are as before, and the call may be repeated. But `fault`: what was there before
+ * could not be read again, and the ledger is no longer sound. */
 bool ledger_local_make_block(struct ledger_local *ledger, uint64_t now, struct error *err);
+
+/* False with `err` (fault): the books are lost, and nothing may be read from them. add and make_block are refused, too. */
+bool ledger_local_sound(const struct ledger_local *ledger, struct error *err);
 
 size_t ledger_local_waiting(const struct ledger_local *ledger);
 

@@ -202,7 +202,7 @@ static void answer_request(struct ledger_local *l, const json_t *request, struct
             error_at(&err, "params");
         } else {
             code = RPC_REFUSED;
-            result = methods[i].answer(l, params ? params : none, &err);
+            result = ledger_local_sound(l, &err) ? methods[i].answer(l, params ? params : none, &err) : NULL;
         }
     }
     write_response(id, result, code, &err, response);

@@ -31,6 +31,7 @@ struct ledger_server {
     bool troubled; /* the last block could not be written, and that was told */
     void (*trouble)(void *context, const struct error *err);
     void *context;
+    struct error fault; /* the books are lost: it has stopped */
 };
 
 static void answer(struct ledger_server *s, struct http_request *request)
@@ -103,6 +104,16 @@ static const struct http_route routes[] = {
     { 0 },
 };
 
+/* Nobody is told anything from books that are not those of the chain. */
+static void stop(struct ledger_server *s, const struct error *fault)
+{
+    s->fault = *fault;
+    uv_timer_stop(&s->timer);
+    http_server_free(s->http);
+    s->http = NULL;
+    uv_stop(s->loop);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct ledger_server *s = timer->data;
@@ -121,6 +132,8 @@ static void on_tick(uv_timer_t *timer)
     if (!s->troubled && s->trouble)
         s->trouble(s->context, &err);
     s->troubled = true;
+    if (!ledger_local_sound(s->local, NULL))
+        stop(s, &err);
 }
 
 static bool tell_url(const struct ledger_server *s, const struct ledger_options *options, struct error *err)
@@ -170,6 +183,14 @@ const char *ledger_server_url(const struct ledger_server *s)
     return http_server_url(s->http);
 }
 
+bool ledger_server_sound(const struct ledger_server *s, struct error *err)
+{
+    if (s->fault.code == ERROR_NONE)
+        return true;
+    *err = s->fault;
+    return false;
+}
+
 struct ledger_local *ledger_server_local(struct ledger_server *s)
 {
     return s->local;
@@ -202,6 +223,7 @@ bool ledger_serve(const struct ledger_options *options, struct error *err)
     uv_loop_t loop;
     uv_signal_t terminate, interrupt;
     struct ledger_server *server;
+    bool ok = false;
 
     uv_loop_init(&loop);
     server = ledger_server_new(&loop, options, err);
@@ -211,11 +233,12 @@ bool ledger_serve(const struct ledger_options *options, struct error *err)
         uv_signal_start(&terminate, on_signal, SIGTERM);
         uv_signal_start(&interrupt, on_signal, SIGINT);
         uv_run(&loop, UV_RUN_DEFAULT);
+        ok = ledger_server_sound(server, err);
         ledger_server_free(server);
         uv_close((uv_handle_t *)&terminate, NULL);
         uv_close((uv_handle_t *)&interrupt, NULL);
     }
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
-    return server != NULL;
+    return ok;
 }

@@ -24,13 +24,16 @@ struct ledger_options {
     void *context;
 };
 
-/* Serves until SIGTERM or SIGINT, then ends cleanly. Returns true then, false with `err` when it could not begin. */
+/* Serves until SIGTERM or SIGINT, then ends cleanly. Returns true then, false with `err` when it could not begin, or stopped by itself: a block
+ * could not be written and the file could not be read again. */
 bool ledger_serve(const struct ledger_options *options, struct error *err);
 
 /* The same inside a loop that somebody else runs (tests, one process with more in it). */
 struct ledger_server;
 struct ledger_server *ledger_server_new(uv_loop_t *loop, const struct ledger_options *options, struct error *err);
 const char *ledger_server_url(const struct ledger_server *server);
+/* False with `err`: it has closed its port and stopped the loop, since its books are lost (ledger_local_sound). */
+bool ledger_server_sound(const struct ledger_server *server, struct error *err);
 struct ledger_local *ledger_server_local(struct ledger_server *server); /* borrowed */
 void ledger_server_free(struct ledger_server *server);                  /* the loop must run until its handles are closed */
 

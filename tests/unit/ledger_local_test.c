@@ -1,4 +1,5 @@
 /* ledger_local_test.c - the embedded ledger and its file: durable, sound after kill -9, and any changed value is found. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@
 #include <sqlite3.h>
 
 #include "native/base/file.h"
-#include "runtime/ledger/local.h"
+#include "runtime/ledger/server.h"
 
 #define CHAIN 31337
 #define NOW   1900000000
@@ -515,6 +517,70 @@ static void a_full_disk_loses_nothing_and_the_next_try_works(void **state)
     assert_true(balance(w, &w->sponsor) == 999900);
 }
 
+/* Reads of files fail while it is set; SQLite's too. */
+static bool unreadable;
+
+ssize_t pread64(int fd, void *bytes, size_t count, off64_t at)
+{
+    if (unreadable) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, bytes, count, at);
+}
+
+ssize_t pread(int fd, void *bytes, size_t count, off_t at)
+{
+    return pread64(fd, bytes, count, at);
+}
+
+/* So that what SQLite remembers of the file counts for nothing. */
+static void touch(struct world *w)
+{
+    sqlite3 *other;
+
+    assert_int_equal(sqlite3_open(w->path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "create table other (x)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+}
+
+static void a_ledger_that_can_neither_write_nor_read_its_file_answers_nothing_more(void **state)
+{
+    struct world *w = *state;
+    struct rlimit open, tight;
+    struct buffer bytes = { 0 }, answer = { 0 };
+    struct hash id;
+    static const char status[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}";
+
+    make(w);
+    id = create(w, 1);
+    touch(w);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &open);
+    tight = open;
+    tight.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    unreadable = true;
+    assert_false(ledger_local_make_block(w->ledger, NOW, &w->err));
+    assert_int_equal(w->err.code, ERROR_FAULT);
+    unreadable = false;
+    setrlimit(RLIMIT_FSIZE, &open);
+
+    /* Also once the disk is well: what is in memory is no book of this chain. */
+    assert_false(ledger_local_make_block(w->ledger, NOW, &w->err));
+    assert_int_equal(w->err.code, ERROR_FAULT);
+    creation(w, 2, &bytes);
+    assert_false(ledger_local_add(w->ledger, bytes.bytes, bytes.size, &id, &w->err));
+    assert_int_equal(w->err.code, ERROR_FAULT);
+    ledger_answer(w->ledger, status, sizeof status - 1, &answer);
+    assert_non_null(strstr(buffer_text(&answer), "\"code\":\"fault\""));
+    buffer_free(&bytes);
+    buffer_free(&answer);
+    reopen(w);
+    assert_true(balance(w, &w->sponsor) == 1000000);
+    assert_int_equal(ledger_local_status(w->ledger).height, 1);
+}
+
 /* The child: escrows made and released as fast as they go; each height told through the pipe after it is on disk. */
 static void write_for_ever(struct world *w, int pipe)
 {
@@ -587,6 +653,7 @@ int main(void)
         T(a_block_holds_no_more_events_than_one_answer),
         T(any_changed_value_is_found_and_its_block_named),
         T(a_full_disk_loses_nothing_and_the_next_try_works),
+        T(a_ledger_that_can_neither_write_nor_read_its_file_answers_nothing_more),
         T(killed_at_any_moment_it_holds_every_block_it_told_of),
     };
 
