@@ -15,6 +15,7 @@
  *               silent      trains and says nothing
  *     syncer    vote        votes for a record that nobody proposed
  *               propose     proposes a second record to some
+ *               late        hears and sends no proposal of views 0 to 3 of round 1
  *     either    die/PHASE/ROUND[/leads]    kills itself when its machine tells this phase; /leads: only as the leader of view 0
  *               die_before/...             the same, before anything that was asked for in that step is done
  *
