@@ -26,9 +26,10 @@ bool driver_takes(struct driver *d, size_t size);
 /* The round that is open here: 0 until the opening record is known. */
 int64_t driver_round(const struct driver *d);
 
-/* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
 /* What members of the open round said to hold when they closed it for commitments (replicated tier). New reference. */
 json_t *driver_commitments_closed(const struct driver *d, int64_t round);
+
+/* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
 const json_t *driver_final(const struct driver *d, int64_t round);
 
 /* { phase, round, view, ... }; new reference. */

@@ -1,5 +1,13 @@
-/* driver_internal.h - the parts of a driver: driver.c (events and actions), driver_start.c (until the machine runs), driver_jobs.c
- * (workers), driver_send.c (peers), driver_ledger.c (blocks, escrows, releases), driver_dues.c (what a trainer is owed). Only these include it. */
+/* driver_internal.h - the parts of a driver. Only these include it:
+ *
+ *     driver.c         events in, actions out
+ *     driver_keep.c    what is signed here, and what is on disk before it is said
+ *     driver_start.c   until the machine runs
+ *     driver_jobs.c    workers
+ *     driver_send.c    peers
+ *     driver_ledger.c  blocks, escrows, releases
+ *     driver_dues.c    what a trainer is owed
+ */
 #ifndef RONDO_ROLE_DRIVER_INTERNAL_H
 #define RONDO_ROLE_DRIVER_INTERNAL_H
 
@@ -124,6 +132,18 @@ bool driver_machine_new(struct driver *d, struct error *err);
 /* What was sent once, to members that acknowledged it, and is in no record yet: a member that starts again has it from its journal alone.
  * Contributions of the open round; challenges, leaves and evidence of all rounds: the machine knows which of them a record lists. */
 bool driver_take_up(struct driver *d, struct error *err);
+
+/* driver_keep.c */
+/* How the machine signs and reads documents. What a key may say once for a (run, round, view, phase) is kept before it can be sent: two
+ * would be an equivocation. Borrows `d`. */
+struct signing driver_signing(struct driver *d);
+/* A PERSIST action, in one write and one sync: the open round's variables with the statements that follow from them, or a decided round. */
+bool driver_persist(struct driver *d, const json_t *body, struct error *err);
+/* The decided rounds of the journal into d->finals, as the machine wants them, and d->verified. */
+bool driver_load_finals(struct driver *d, struct error *err);
+/* A small number of this run under `name`; 0 when it was never put. */
+bool driver_put_number(struct driver *d, const char *name, uint32_t number, struct error *err);
+uint32_t driver_get_number(struct driver *d, const char *name);
 
 /* driver_start.c */
 bool driver_enrol(struct driver *d, struct error *err); /* makes and keeps the own enrolment */
