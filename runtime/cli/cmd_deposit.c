@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/cli/commands.h"
+#include "runtime/role/course_join.h"
 #include "runtime/role/lock.h"
 
 static const struct option options[] = {

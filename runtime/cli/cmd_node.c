@@ -11,6 +11,7 @@
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/crypto/keyfile.h"
+#include "runtime/role/course_join.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/home.h"
 #include "runtime/role/lock.h"

@@ -9,6 +9,7 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "runtime/role/course_needs.h"
 #include "runtime/store/object.h"
 
 /* --- opening -------------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "native/base/json.h"
+#include "runtime/role/course_needs.h"
 #include "runtime/store/object.h"
 
 enum { OPEN_ROUNDS = 2 }; /* documents come for the open round and the one after it */

@@ -2,7 +2,7 @@
  *
  *     rounds   0 ........ below ........ the open one
  *              droppable  | kept: whatever a document or record of these rounds names
- *              kept always: what the run is made of (course.h), its first and its last state, every CHECKPOINT-th state between them
+ *              kept always: what the run is made of (course_needs.h), its first and its last state, every CHECKPOINT-th state between them
  *
  * `below` is collect_below: every earlier round is settled, recomputed here where this node recomputes, and COLLECT_SPARE rounds past that,
  * for others that lag behind. A block that anything kept names stays, whoever else names it. Of an object the chunks go first and the manifest

@@ -4,7 +4,9 @@
 
 #include "native/base/json.h"
 #include "runtime/role/collect.h"
+#include "runtime/role/course_join.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
 

@@ -5,6 +5,7 @@
 #include "runtime/crypto/root.h"
 #include "runtime/doc/documents.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
 #include "runtime/round/step_log.h"
 #include "runtime/worker/failure.h"

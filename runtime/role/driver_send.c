@@ -5,6 +5,7 @@
 #include "native/base/json.h"
 #include "runtime/role/carried.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/fetch.h"
 
 /* --- messages and the blocks they name ---------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include "native/base/memory_limit.h"
 #include "native/kernel/class.h"
 #include "runtime/net/tls.h"
+#include "runtime/role/course_needs.h"
 #include "runtime/role/driver_internal.h"
 #include "runtime/round/regions.h"
 #include "runtime/round/value.h"

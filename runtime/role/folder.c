@@ -11,7 +11,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "runtime/crypto/keyfile.h"
-#include "runtime/role/course.h"
+#include "runtime/role/course_needs.h"
 #include "runtime/store/object.h"
 
 struct check {

@@ -6,6 +6,8 @@
 
 #include "native/base/file.h"
 #include "native/base/json.h"
+#include "runtime/role/course_join.h"
+#include "runtime/role/fetch.h"
 #include "runtime/role/verify.h"
 #include "runtime/round/record.h"
 #include "runtime/round/value.h"

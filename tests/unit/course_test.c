@@ -1,5 +1,5 @@
 /* What a machine that the spec lets speak can make a node keep, and whom a node asks for enrolments. */
-#include "runtime/role/course.h"
+#include "runtime/role/course_join.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* What others can make a node do and hold: machines that never have enough, objects too large to want, signatures of nobody. */
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/fetch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
