@@ -6,9 +6,10 @@
 #include "runtime/role/collect.h"
 #include "runtime/role/course_join.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/expected.h"
 #include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
-#include "runtime/role/routes.h"
+#include "runtime/role/subscribers.h"
 
 enum { WAITING_MOST = 8 << 20 };
 
@@ -50,9 +51,10 @@ static void tell_final(struct driver *d, const json_t *body)
         driver_dues_add(d, record);
     d->collect_due = true;
     metrics_record(d->node, record);
-    routes_event(d->node, "final", told);
+    subscribers_event(d->node, "final", told);
     node_tell(d->node, "final", told);
-    routes_final(d->node, round);
+    expected_expire(d->node->expected, round);
+    subscribers_final(d->node, round, driver_final(d, round));
 }
 
 static bool perform(struct driver *d, const struct action *action, struct error *err)
@@ -96,7 +98,7 @@ static bool perform(struct driver *d, const struct action *action, struct error 
         driver_release(d, body);
         break;
     case ACTION_STATE:
-        routes_event(d->node, "state", body);
+        subscribers_event(d->node, "state", body);
         node_tell(d->node, "state", json_incref(action->body));
         if (d->is_member && document_text(body, "phase") && strcmp(document_text(body, "phase"), "collecting") == 0)
             driver_closing(d);

@@ -14,6 +14,7 @@
 #include "runtime/role/file_sync.h"
 #include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
+#include "runtime/role/subscribers.h"
 
 static void interrupted(uv_signal_t *handle, int number)
 {
@@ -129,7 +130,7 @@ bool node_open(struct node *node, const char *role, const struct node_options *o
                                           .endpoint = options->endpoint };
 
     node->sync = file_sync_new(node);
-    node->routes = routes_new();
+    node->subscribers = subscribers_new();
     node->expected = expected_new();
     node->peers = peer_list_new();
     node->client = http_client_new(&node->loop, &client, err);
@@ -166,7 +167,7 @@ void node_close(struct node *node)
         uv_run(&node->loop, UV_RUN_DEFAULT);
         uv_loop_close(&node->loop);
     }
-    routes_free(node->routes);
+    subscribers_free(node->subscribers);
     expected_free(node->expected);
     json_decref(node->counters);
     if (node->course) {

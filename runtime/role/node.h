@@ -23,7 +23,6 @@
 #include "runtime/crypto/keyfile.h"
 #include "runtime/doc/documents.h"
 #include "runtime/ledger/ledger.h"
-#include "runtime/net/event_stream.h"
 #include "runtime/net/http_client.h"
 #include "runtime/net/http_server.h"
 #include "runtime/net/peer.h"
@@ -35,7 +34,7 @@ struct course;
 struct driver;
 struct expected;
 struct file_sync;
-struct route_state;
+struct subscribers;
 
 struct node_options {
     const char *folder;     /* HOME/nodes/NAME */
@@ -71,11 +70,11 @@ struct node {
     struct address account;
     struct block_store blocks;
     struct journal *journal;
-    struct verified *known;     /* documents that were found good since this process began */
-    struct http_server *server; /* NULL when it listens nowhere */
-    struct route_state *routes; /* routes.h */
-    struct file_sync *sync;     /* file_sync.h */
-    struct expected *expected;  /* blocks that may be pushed (expected.h) */
+    struct verified *known;          /* documents that were found good since this process began */
+    struct http_server *server;      /* NULL when it listens nowhere */
+    struct subscribers *subscribers; /* subscribers.h */
+    struct file_sync *sync;          /* file_sync.h */
+    struct expected *expected;       /* blocks that may be pushed (expected.h) */
     struct http_client *client;
     struct ledger *ledger;
     struct peer_list *peers;

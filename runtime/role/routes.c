@@ -1,20 +1,18 @@
 #include "runtime/role/routes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "native/base/json.h"
-#include "runtime/role/carried.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/expected.h"
+#include "runtime/role/intake.h"
 #include "runtime/role/metrics.h"
-#include "runtime/round/dispute.h"
-#include "runtime/round/step_log.h"
+#include "runtime/role/subscribers.h"
 #include "runtime/store/object.h"
 
-enum { MESSAGE_LIMIT = 16 << 20, WAIT_MOST = 60000, WAITERS_MOST = 4096 };
+enum { MESSAGE_LIMIT = 16 << 20 };
 
 static struct node *node_of(void *context)
 {
@@ -108,27 +106,6 @@ static void get_block(struct http_request *request, void *context)
     }
 }
 
-/* --- what is pushed, who waits ---------------------------------------------------------------------------------------- */
-
-struct waiter {
-    struct http_request *request;
-    int64_t round;
-    struct node *node;
-    struct waiter *next;
-};
-
-struct listener {
-    struct event_stream *stream;
-    struct node *node;
-    struct listener *next;
-};
-
-struct route_state {
-    struct waiter *waiters;
-    size_t waiter_count;
-    struct listener *listeners;
-};
-
 /* Without a disk a node can promise nothing: it stops. */
 static void stop_without_disk(struct node *node, const struct error *err)
 {
@@ -174,179 +151,6 @@ static void get_document(struct http_request *request, void *context)
     buffer_free(&bytes);
 }
 
-/* Of a round that is over, or soon is. */
-static bool is_claim(enum document_type type)
-{
-    return type == DOCUMENT_CHALLENGE || type == DOCUMENT_OPENING || type == DOCUMENT_PICK || type == DOCUMENT_EQUIVOCATION ||
-           type == DOCUMENT_LEAVE;
-}
-
-/* Who may say something here, and when. */
-static bool admit_document(struct node *node, const struct document *d, struct error *err)
-{
-    const struct course *course = node->course;
-    int64_t open = node->driver ? driver_round(node->driver) : 0;
-
-    if (!hash_equal(d->run, course->id))
-        return error_set(err, ERROR_MISMATCH, NULL, "a document of another run");
-    if (d->type == DOCUMENT_ENROLMENT) {
-        const char *code;
-
-        if (course_admits(course, d, &code) && !course_knows(course, &d->signer) &&
-            json_object_size(course->enrolments) >= COURSE_MACHINES)
-            return error_set(err, ERROR_LIMIT, NULL, "as many machines as are kept here have enrolled");
-        return course_admits(course, d, &code) ||
-               error_set(err, ERROR_REFUSED, "the spec's panel and allow-list say who takes part", "enrolment refused: %s", code);
-    }
-    if (!d->has_signer || !course_knows(course, &d->signer))
-        return error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");
-    const bool works = d->type == DOCUMENT_CONTRIBUTION || d->type == DOCUMENT_COMMITMENT;
-
-    if (works && !node->driver)
-        return error_set(err, ERROR_REFUSED, "push to the members of the committee", "this node takes no contributions");
-    if (is_claim(d->type) && d->has_round && d->round > open + 1)
-        return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
-    if (is_claim(d->type) && d->has_round && d->type != DOCUMENT_LEAVE && d->type != DOCUMENT_EQUIVOCATION &&
-        d->round + course->spec.payment.expiry_rounds + 4 < open)
-        return error_set(err, ERROR_STALE, NULL, "round %u was settled long ago", d->round);
-    if (works && (d->round < open || d->round > open + 1))
-        return error_set(err, ERROR_STALE, NULL, "round %u is not open here: round %lld is", d->round, (long long)open);
-    return true;
-}
-
-/* Objects are large, and whoever takes part could name any: only what a record asks for may be pushed. */
-static void expect_move(struct node *node, const struct document *d, json_t *missing)
-{
-    const int64_t open = driver_round(node->driver);
-    const bool opens = d->type == DOCUMENT_OPENING;
-    const json_t *before = driver_final(node->driver, (int64_t)d->round - 1), *last = driver_final(node->driver, open - 1);
-
-    if (disputes_ask(json_object_get(before, "record"), json_object_get(last, "record"), document_type_name(d->type), d->json))
-        expected_object(node, document_cid(d->json, opens ? "trace" : "evidence"),
-                        opens && document_integer(d->json, "index") == 0 ? course_carry_limit(node->course)
-                                                                         : COURSE_DISPUTE_LIMIT,
-                        open, missing);
-}
-
-/* What is beyond a signer's room goes to the machine, which has limits of its own, or nowhere, but not to the disk. */
-static bool keep_document(struct node *node, const struct document *d, json_t *missing, struct error *err)
-{
-    const struct run_spec *spec = &node->course->spec;
-    int64_t open = node->driver ? driver_round(node->driver) : 0;
-
-    switch (d->type) {
-    case DOCUMENT_VOTE:
-    case DOCUMENT_PROPOSAL:
-    case DOCUMENT_CLOSED:
-        return true;
-    case DOCUMENT_RECEIVED:
-        if (d->round + 1 < open || d->round > open + 1 || !course_has_room(node->course, d))
-            return true; /* asked for when it is needed */
-        break;
-    case DOCUMENT_CONTRIBUTION:
-        if (!course_has_room(node->course, d))
-            return error_set(err, ERROR_LIMIT, NULL, "too many contributions of one trainer to one round");
-        expected_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
-        expected_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round,
-                        missing);
-        break;
-    default:
-        if (!course_has_room(node->course, d))
-            return error_set(err, ERROR_LIMIT, NULL, "too many documents of this kind from one signer");
-        if (node->driver && (d->type == DOCUMENT_OPENING || d->type == DOCUMENT_PICK))
-            expect_move(node, d, missing);
-    }
-    return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);
-}
-
-static bool take_document(struct node *node, const json_t *envelope, json_t *missing, struct error *err)
-{
-    struct document d = { 0 };
-    bool ok = document_read_known(envelope, node->known, &d, err) && admit_document(node, &d, err) &&
-              keep_document(node, &d, missing, err);
-
-    if (ok)
-        metrics_count(node, METRIC_DOCUMENTS, document_type_name(d.type), NULL);
-    document_free(&d);
-    return ok;
-}
-
-/* One of the blocks that came with the documents that name them. */
-static bool take_carried(struct node *node, const json_t *carried, json_t *missing, struct error *err)
-{
-    struct buffer bytes = { 0 };
-    struct hash id;
-    bool ok = carried_read(carried, &id, &bytes, err) && expected_take(node, id, bytes.bytes, bytes.size, missing, err);
-
-    buffer_free(&bytes);
-    return ok;
-}
-
-/* Takes what a message brings: its documents, then the blocks of them that it carries. `missing`: what is still to be pushed. */
-static bool take_message(struct node *node, const json_t *message, json_t *missing, struct error *err)
-{
-    json_t *each;
-    size_t index;
-
-    if (!json_is_object(message))
-        return error_set(err, ERROR_TYPE, NULL, "a message is a JSON object");
-    json_array_foreach(json_object_get(message, "documents"), index, each)
-    {
-        if (!take_document(node, each, missing, err))
-            return error_at(err, "documents[%zu]", index);
-    }
-    json_array_foreach(json_object_get(message, "blocks"), index, each)
-    {
-        if (!take_carried(node, each, missing, err))
-            return error_at(err, "blocks[%zu]", index);
-    }
-    for (size_t i = json_array_size(missing); i-- > 0;) {
-        struct hash id;
-
-        if (cid_parse(json_string_value(json_array_get(missing, i)), &id, err) && block_has(&node->blocks, id))
-            json_array_remove(missing, i);
-    }
-    return true;
-}
-
-/* Statements of members can be had from the others again: they survive a power cut with what this node says itself. */
-static bool is_small_talk(const json_t *message)
-{
-    static const char *const types[] = { "received", "proposal", "vote" };
-    json_t *each;
-    size_t index;
-
-    json_array_foreach(json_object_get(message, "documents"), index, each)
-    {
-        const char *type = document_text(each, "payloadType");
-        bool small = false;
-
-        for (size_t i = 0; type && i < sizeof types / sizeof *types; i++) {
-            char full[64];
-
-            snprintf(full, sizeof full, "application/vnd.rondo.%s+json", types[i]);
-            small = small || strcmp(type, full) == 0;
-        }
-        if (!small)
-            return false;
-    }
-    return !json_object_get(message, "blocks");
-}
-
-/* What a message brings is one write, also where a part of it is refused. */
-static bool keep_message(struct node *node, const json_t *message, json_t *missing, struct error *err)
-{
-    bool small = is_small_talk(message),
-         begun = small ? journal_begin_lazily(node->journal, err) : journal_begin(node->journal, err),
-         taken = begun && take_message(node, message, missing, err);
-    struct error fault = { 0 };
-
-    if (!begun || journal_end(node->journal, true, &fault))
-        return taken;
-    *err = fault; /* of this node's disk: more than what is wrong with the message */
-    return false;
-}
-
 /* Whether the message is a record that was decided here, by its name: then it is not read. Who calls another message so wastes it. */
 static bool is_decided(struct http_request *request, struct node *node)
 {
@@ -383,7 +187,7 @@ static void post_documents(struct http_request *request, void *context)
         http_answer_refusal(request, 404, ERROR_UNKNOWN, NULL, "this node takes part in no run yet");
     } else if (node->driver && !driver_takes(node->driver, size)) {
         http_answer_refusal(request, 503, ERROR_LIMIT, "try again in a moment", "this node still prepares for the run");
-    } else if (keep_message(node, message, missing, &err)) {
+    } else if (intake_message(node, message, missing, &err)) {
         json_t *answer = json_pack("{s:O}", "missing", missing);
 
         http_answer_json(request, 200, answer);
@@ -435,26 +239,6 @@ static void get_enrolments(struct http_request *request, void *context)
     json_decref(answer);
 }
 
-/* --- decided rounds -------------------------------------------------------------------------------------------------- */
-
-static void waiter_drop(struct waiter *w)
-{
-    struct route_state *routes = w->node->routes;
-
-    for (struct waiter **at = &routes->waiters; *at; at = &(*at)->next)
-        if (*at == w) {
-            *at = w->next;
-            routes->waiter_count--;
-            break;
-        }
-    free(w);
-}
-
-static void waiter_gone(void *context)
-{
-    waiter_drop(context);
-}
-
 static void get_round(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
@@ -481,32 +265,8 @@ static void get_round(struct http_request *request, void *context)
         http_answer_json(request, 200, final);
         return;
     }
-    if (wait == 0 || node->routes->waiter_count == WAITERS_MOST) {
+    if (!subscribers_wait(node, request, round, wait))
         http_answer_refusal(request, 404, ERROR_MISSING, NULL, "round %ld is not decided here", round);
-        return;
-    }
-    struct waiter *w = calloc(1, sizeof *w);
-
-    *w = (struct waiter){ .request = request, .round = round, .node = node, .next = node->routes->waiters };
-    node->routes->waiters = w;
-    node->routes->waiter_count++;
-    http_request_defer(request, (unsigned)(wait > WAIT_MOST ? WAIT_MOST : wait), waiter_gone, w);
-}
-
-void routes_final(struct node *node, int64_t round)
-{
-    const json_t *final = driver_final(node->driver, round);
-
-    expected_expire(node->expected, round);
-    for (struct waiter *w = node->routes->waiters, *next; w && final; w = next) {
-        next = w->next;
-        if (w->round != round)
-            continue;
-        struct http_request *request = w->request;
-
-        waiter_drop(w);
-        http_answer_json(request, 200, final);
-    }
 }
 
 static void get_closed(struct http_request *request, void *context)
@@ -529,47 +289,12 @@ static void get_closed(struct http_request *request, void *context)
     json_decref(answer);
 }
 
-static void listener_gone(void *context)
-{
-    struct listener *l = context;
-
-    for (struct listener **at = &l->node->routes->listeners; *at; at = &(*at)->next)
-        if (*at == l) {
-            *at = l->next;
-            break;
-        }
-    free(l);
-}
-
 static void get_events(struct http_request *request, void *context)
 {
     struct node *node = node_of(context);
 
-    if (!course_at(request, node))
-        return;
-    struct listener *l = calloc(1, sizeof *l);
-
-    l->node = node;
-    l->stream = event_stream_open(request, listener_gone, l);
-    if (!l->stream) {
-        free(l);
-        return;
-    }
-    l->next = node->routes->listeners;
-    node->routes->listeners = l;
-}
-
-void routes_event(struct node *node, const char *event, const json_t *body)
-{
-    if (!node->routes->listeners)
-        return;
-    char *text = json_dumps(body, JSON_COMPACT);
-
-    for (struct listener *l = node->routes->listeners, *next; l; l = next) {
-        next = l->next;
-        event_stream_send(l->stream, NULL, event, text);
-    }
-    free(text);
+    if (course_at(request, node))
+        subscribers_listen(node, request);
 }
 
 static void post_release(struct http_request *request, void *context)
@@ -610,13 +335,3 @@ const struct http_route node_routes[] = {
     { "POST", "/v1/runs/{run}/releases/{n}", 4096, NULL, post_release },
     { NULL, NULL, 0, NULL, NULL },
 };
-
-struct route_state *routes_new(void)
-{
-    return calloc(1, sizeof(struct route_state));
-}
-
-void routes_free(struct route_state *routes)
-{
-    free(routes);
-}
