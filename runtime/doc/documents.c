@@ -4,286 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "native/base/hex.h"
 #include "native/base/json.h"
 #include "runtime/doc/canonical.h"
-#include "runtime/doc/run_spec.h"
-
-/* ---- Tables ------------------------------------------------------------------------------------------------------------- */
-
-#define ROUNDS 10000000
-
-/* Every envelope's payload begins with these. */
-#define SIGNED     FIELD("version", INTEGER, .least = 1, .most = 1), FIELD("signer", DID)
-#define BARE(name) FIELD("version", INTEGER, .least = 1, .most = 1), FIELD("type", CHOICE, .choices = name)
-#define OF_RUN     FIELD("run", CID)
-#define OF_ROUND   OF_RUN, FIELD("round", INTEGER, .most = ROUNDS)
-
-static const struct schema_field any = { .kind = SCHEMA_ANY };
-static const struct schema_field a_cid = { .kind = SCHEMA_CID };
-static const struct schema_field a_did = { .kind = SCHEMA_DID };
-static const struct schema_field a_float = { .kind = SCHEMA_FLOAT };
-static const struct schema_field an_envelope = { .kind = SCHEMA_OBJECT };
-
-static const struct schema_field identity_fields[] = {
-    SIGNED,
-    FIELD("account", ADDRESS),
-    FIELD("previous", CID, .nullable = true),
-};
-
-static const char *const roles[] = { "trainer", "syncer", "auditor", NULL };
-static const struct schema_field capacity_fields[] = {
-    FIELD("memory", INTEGER),
-    FIELD("threads", INTEGER, .least = 1, .most = 65536),
-    FIELD("devices", INTEGER, .most = 65536),
-    FIELD("batches", INTEGER, .least = 1, .most = 65536, .optional = true),
-};
-static const struct schema capacity = SCHEMA(capacity_fields);
-static const struct schema_field enrolment_fields[] = {
-    SIGNED,
-    OF_RUN,
-    FIELD("round", INTEGER, .most = ROUNDS, .optional = true),
-    FIELD("role", CHOICE, .choices = roles),
-    FIELD("account", ADDRESS),
-    FIELD("identity", CID, .optional = true, .nullable = true),
-    FIELD("kernel_class", HEX, .most = 32),
-    FIELD("capacity", OBJECT, .of = &capacity),
-    FIELD("endpoint", TEXT, .most = 256, .nullable = true),
-    FIELD("serial", INTEGER, .most = 1000000000, .optional = true),
-    FIELD("fingerprint", HEX, .most = 32, .optional = true, .nullable = true),
-    FIELD("nonce", HEX, .most = 16, .optional = true),
-    FIELD("region", TEXT, .least = 1, .most = 32, .optional = true),
-};
-
-static const struct schema_field leave_fields[] = {
-    SIGNED,
-    OF_RUN,
-    FIELD("round", INTEGER, .most = ROUNDS, .optional = true),
-};
-
-static const struct schema_field probe_fields[] = {
-    FIELD("step", INTEGER),
-    FIELD("loss", FLOAT),
-    FIELD("values", LIST, .item = &a_float, .most = 256),
-};
-static const struct schema probe = SCHEMA(probe_fields);
-static const struct schema_field a_probe = { .kind = SCHEMA_OBJECT, .of = &probe };
-static const struct schema_field codec_fields[] = {
-    FIELD("bits", INTEGER, .least = 1, .most = 32),
-    FIELD("block", INTEGER, .least = 1, .most = 1 << 20),
-    FIELD("keep", INTEGER, .least = 1, .most = 4096, .optional = true),
-    FIELD("of", INTEGER, .least = 2, .most = 4096, .optional = true),
-    FIELD("tile", INTEGER, .least = 2, .most = 256, .optional = true),
-};
-static const struct schema codec = SCHEMA(codec_fields);
-static const struct schema_field contribution_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("fragment", INTEGER, .most = 65535, .optional = true, .nullable = true),
-    FIELD("start", HEX, .most = 32),
-    FIELD("end", HEX, .most = 32),
-    FIELD("carry_in", HEX, .most = 32),
-    FIELD("carry_out", HEX, .most = 32),
-    FIELD("carry", CID, .optional = true),
-    FIELD("body", HEX, .most = 32),
-    FIELD("payload", CID),
-    FIELD("payload_bytes", INTEGER, .least = 1),
-    FIELD("codec", OBJECT, .of = &codec),
-    FIELD("tokens", INTEGER),
-    FIELD("steps", INTEGER, .least = 1, .most = 1 << 24),
-    FIELD("loss", FLOAT),
-    FIELD("probes", LIST, .item = &a_probe, .most = 4096),
-    FIELD("step_log", CID),
-    FIELD("salt", HEX, .most = 32, .optional = true),
-};
-
-static const struct schema_field commitment_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("digest", HEX, .most = 32),
-};
-
-static const struct schema_field closed_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("commitments", LIST, .item = &a_cid, .most = 4096),
-};
-
-static const struct schema_field head_fields[] = {
-    FIELD("height", INTEGER),
-    FIELD("time", INTEGER),
-};
-static const struct schema head = SCHEMA(head_fields);
-static const struct schema_field item_fields[] = {
-    FIELD("cid", CID),
-    FIELD("code", TEXT, .least = 1, .most = 32),
-    FIELD("ms", INTEGER),
-};
-static const struct schema item = SCHEMA(item_fields);
-static const struct schema_field an_item = { .kind = SCHEMA_OBJECT, .of = &item };
-
-static const char *const phases[] = { "prepare", "commit", NULL };
-static const struct schema_field vote_fields[] = {
-    SIGNED, OF_ROUND, FIELD("view", INTEGER, .most = UINT32_MAX), FIELD("phase", CHOICE, .choices = phases), FIELD("record", CID),
-};
-
-static const char *const certificate_type[] = { "certificate", NULL };
-static const struct schema_field certificate_fields[] = {
-    BARE(certificate_type),
-    OF_ROUND,
-    FIELD("view", INTEGER, .most = UINT32_MAX),
-    FIELD("phase", CHOICE, .choices = phases),
-    FIELD("record", CID),
-    FIELD("votes", LIST, .item = &an_envelope, .least = 1, .most = 1000),
-};
-static const struct schema certificate = SCHEMA(certificate_fields);
-
-static const struct schema_field received_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("view", INTEGER, .most = UINT32_MAX),
-    FIELD("head", OBJECT, .of = &head),
-    FIELD("funded", INTEGER),
-    FIELD("items", LIST, .item = &an_item, .most = 4096),
-    FIELD("checked", LIST, .item = &a_cid, .most = 4096),
-    FIELD("lock", OBJECT, .of = &certificate, .nullable = true),
-};
-
-static const struct schema_field proposal_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("view", INTEGER, .most = UINT32_MAX),
-    FIELD("record", CID),
-    FIELD("justification", OBJECT, .of = &certificate, .nullable = true),
-};
-
-/* The parts of a record are checked by recomputing it (record_of); here only what a reader relies on before that. */
-static const char *const kinds[] = { "open", "train", "skip", "close", NULL };
-static const struct schema_field block_fields[] = {
-    FIELD("height", INTEGER),
-    FIELD("hash", HEX, .most = 32),
-    FIELD("entropy", HEX, .most = 32),
-};
-static const struct schema block = SCHEMA(block_fields);
-static const char *const record_type[] = { "record", NULL };
-static const struct schema_field record_fields[] = {
-    BARE(record_type),
-    OF_ROUND,
-    FIELD("kind", CHOICE, .choices = kinds),
-    FIELD("reason", TEXT, .most = 64, .optional = true, .nullable = true),
-    FIELD("previous", CID, .nullable = true),
-    FIELD("seed", HEX, .most = 32, .nullable = true),
-    FIELD("block", OBJECT, .of = &block, .nullable = true),
-    FIELD("committee", LIST, .item = &a_did, .least = 1, .most = 1000),
-    FIELD("received", LIST, .item = &a_cid, .least = 1, .most = 1000),
-    FIELD("height", INTEGER),
-    FIELD("time", INTEGER),
-    FIELD("funded", INTEGER),
-    FIELD("next_height", INTEGER),
-    FIELD("start", ANY),
-    FIELD("contributions", LIST, .item = &any),
-    FIELD("items", LIST, .item = &any),
-    FIELD("plan", ANY),
-    FIELD("aggregate", ANY),
-    FIELD("outer", ANY),
-    FIELD("state", ANY),
-    FIELD("telemetry", ANY),
-    FIELD("members", LIST, .item = &any),
-    FIELD("unreturned", LIST, .item = &any),
-    FIELD("undealt", LIST, .item = &any, .optional = true),
-    FIELD("arrivals", LIST, .item = &any),
-    FIELD("grace_ms", INTEGER),
-    FIELD("unsettled", LIST, .item = &any),
-    FIELD("correct", INTEGER),
-    FIELD("convicted", LIST, .item = &any),
-    FIELD("barred", LIST, .item = &a_did),
-    FIELD("disputes", LIST, .item = &any),
-    FIELD("openings", LIST, .item = &any, .optional = true),
-    FIELD("settled", LIST, .item = &any),
-    FIELD("amendments", LIST, .item = &any, .optional = true),
-    FIELD("deposits", LIST, .item = &any, .optional = true),
-    FIELD("returned", LIST, .item = &any, .optional = true),
-};
-
-static const struct schema_field challenge_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("contribution", CID),
-    FIELD("index", INTEGER, .most = 1 << 24),
-};
-
-static const struct schema_field opening_fields[] = {
-    SIGNED, OF_ROUND, FIELD("contribution", CID), FIELD("index", INTEGER, .most = 1 << 24), FIELD("trace", CID),
-};
-
-static const struct schema_field pick_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("contribution", CID),
-    FIELD("index", INTEGER, .most = 1 << 24),
-    FIELD("trace", CID),
-    FIELD("evidence", CID),
-};
-
-/* What may be changed, and to what, the round machines know (runtime/round/amendment.h). */
-static const struct schema_field amendment_fields[] = {
-    SIGNED,
-    OF_RUN,
-    FIELD("number", INTEGER, .least = 1, .most = 1000000),
-    FIELD("from", INTEGER, .least = 1, .most = ROUNDS),
-    FIELD("changes", OBJECT),
-};
-
-static const struct schema_field equivocation_fields[] = {
-    SIGNED,
-    OF_ROUND,
-    FIELD("did", DID),
-    FIELD("statements", LIST, .item = &an_envelope, .least = 2, .most = 2),
-};
-
-static const struct {
-    const char *name;
-    struct schema schema;
-    bool bare, with_account; /* signed by nobody; also signed by the account in its field `account` */
-} types[DOCUMENT_TYPES] = {
-    [DOCUMENT_IDENTITY] = { .name = "identity", .schema = SCHEMA(identity_fields), .with_account = true },
-    [DOCUMENT_RUN] = { .name = "run", .with_account = true },
-    [DOCUMENT_ENROLMENT] = { .name = "enrolment", .schema = SCHEMA(enrolment_fields) },
-    [DOCUMENT_LEAVE] = { .name = "leave", .schema = SCHEMA(leave_fields) },
-    [DOCUMENT_CONTRIBUTION] = { .name = "contribution", .schema = SCHEMA(contribution_fields) },
-    [DOCUMENT_COMMITMENT] = { .name = "commitment", .schema = SCHEMA(commitment_fields) },
-    [DOCUMENT_CLOSED] = { .name = "closed", .schema = SCHEMA(closed_fields) },
-    [DOCUMENT_RECEIVED] = { .name = "received", .schema = SCHEMA(received_fields) },
-    [DOCUMENT_PROPOSAL] = { .name = "proposal", .schema = SCHEMA(proposal_fields) },
-    [DOCUMENT_VOTE] = { .name = "vote", .schema = SCHEMA(vote_fields) },
-    [DOCUMENT_CERTIFICATE] = { .name = "certificate", .schema = SCHEMA(certificate_fields), .bare = true },
-    [DOCUMENT_RECORD] = { .name = "record", .schema = SCHEMA(record_fields), .bare = true },
-    [DOCUMENT_CHALLENGE] = { .name = "challenge", .schema = SCHEMA(challenge_fields) },
-    [DOCUMENT_OPENING] = { .name = "opening", .schema = SCHEMA(opening_fields) },
-    [DOCUMENT_AMENDMENT] = { .name = "amendment", .schema = SCHEMA(amendment_fields) },
-    [DOCUMENT_PICK] = { .name = "pick", .schema = SCHEMA(pick_fields) },
-    [DOCUMENT_EQUIVOCATION] = { .name = "equivocation", .schema = SCHEMA(equivocation_fields) },
-};
-
-const char *document_type_name(enum document_type type)
-{
-    return types[type].name;
-}
-
-bool document_type_parse(const char *name, enum document_type *out)
-{
-    for (size_t i = 0; i < DOCUMENT_TYPES; i++)
-        if (strcmp(name, types[i].name) == 0) {
-            *out = (enum document_type)i;
-            return true;
-        }
-    return false;
-}
-
-const struct schema *document_schema(enum document_type type)
-{
-    return type == DOCUMENT_RUN ? run_spec_schema() : &types[type].schema;
-}
 
 /* ---- What no table says ---------------------------------------------------------------------------------------------------- */
 
@@ -390,13 +112,13 @@ static bool check_signers(const struct envelope *e, enum document_type type, str
     struct address address;
 
     if (e->signers[0].kind != SIGNER_DID)
-        return error_set(err, ERROR_SIGNATURE, NULL, "a %s is signed by a DID first", types[type].name);
-    if (e->signer_count != (types[type].with_account ? 2 : 1))
-        return error_set(err, ERROR_SIGNATURE, NULL, "a %s has %s", types[type].name,
-                         types[type].with_account ? "two signatures, of the DID and of its account" : "one signature");
-    if (types[type].with_account && (e->signers[1].kind != SIGNER_ACCOUNT || !account || !address_parse(account, &address) ||
-                                     !address_equal(address, e->signers[1].account)))
-        return error_set(err, ERROR_SIGNATURE, NULL, "a %s is signed second by the account it names", types[type].name);
+        return error_set(err, ERROR_SIGNATURE, NULL, "a %s is signed by a DID first", document_type_name(type));
+    if (e->signer_count != (document_type_has_account(type) ? 2 : 1))
+        return error_set(err, ERROR_SIGNATURE, NULL, "a %s has %s", document_type_name(type),
+                         document_type_has_account(type) ? "two signatures, of the DID and of its account" : "one signature");
+    if (document_type_has_account(type) && (e->signers[1].kind != SIGNER_ACCOUNT || !account ||
+                                            !address_parse(account, &address) || !address_equal(address, e->signers[1].account)))
+        return error_set(err, ERROR_SIGNATURE, NULL, "a %s is signed second by the account it names", document_type_name(type));
     return true;
 }
 
@@ -410,7 +132,7 @@ static bool read_signed(const json_t *value, struct verified *known, struct docu
         return false;
     *name = e.name;
     *good = e.known;
-    if (!document_type_parse(e.type, &out->type) || types[out->type].bare) {
+    if (!document_type_parse(e.type, &out->type) || document_type_is_bare(out->type)) {
         error_set(err, ERROR_UNKNOWN, "it may come from a newer program", "unknown document type \"%s\"", e.type);
         envelope_free(&e);
         return false;
@@ -423,7 +145,7 @@ static bool read_signed(const json_t *value, struct verified *known, struct docu
     bool ok = e.known || (schema_check(document_schema(out->type), out->json, err) && check_signers(&e, out->type, err));
 
     envelope_free(&e);
-    return ok || error_at(err, "%s", types[out->type].name);
+    return ok || error_at(err, "%s", document_type_name(out->type));
 }
 
 /* Bytes of a bare document's text; envelopes have their own limit. */
@@ -439,7 +161,7 @@ static bool read_bare(const json_t *value, struct verified *known, struct docume
     struct buffer text = { 0 };
     bool ok;
 
-    if (!type || !document_type_parse(type, &out->type) || !types[out->type].bare)
+    if (!type || !document_type_parse(type, &out->type) || !document_type_is_bare(out->type))
         return error_set(err, ERROR_TYPE, NULL, "neither an envelope, nor a record, nor a certificate");
     out->json = json_incref((json_t *)value);
     if (known && canonical_write_most(value, most_of(out->type), &text, NULL)) {
@@ -476,7 +198,7 @@ static bool read_value(const json_t *value, struct verified *known, struct docum
             verified_add(known, name);
         return true;
     }
-    error_at(err, "%s", types[out->type].name);
+    error_at(err, "%s", document_type_name(out->type));
 refused:
     document_free(out);
     return false;
@@ -493,7 +215,7 @@ bool document_read_bytes(const void *bytes, size_t size, struct verified *known,
     json_decref(value);
     if (!ok)
         return false;
-    if (types[out->type].bare && !hash_equal(out->id, hash_block(bytes, size))) {
+    if (document_type_is_bare(out->type) && !hash_equal(out->id, hash_block(bytes, size))) {
         document_free(out);
         return error_set(err, ERROR_SYNTAX, NULL, "the JSON text is not canonical");
     }
@@ -522,7 +244,7 @@ bool document_read_known(const json_t *value, struct verified *known, struct doc
         document_free(out);
         return error_set(err, ERROR_MEMORY, NULL, "no memory for a document");
     }
-    if (types[out->type].bare)
+    if (document_type_is_bare(out->type))
         canonical_write_most(value, most_of(out->type), &out->bytes, NULL);
     else
         buffer_add_text(&out->bytes, text);
@@ -536,7 +258,7 @@ bool document_read_as(enum document_type type, const void *bytes, size_t size, s
         return false;
     if (out->type == type)
         return true;
-    error_set(err, ERROR_TYPE, NULL, "a %s is needed, this is a %s", types[type].name, types[out->type].name);
+    error_set(err, ERROR_TYPE, NULL, "a %s is needed, this is a %s", document_type_name(type), document_type_name(out->type));
     document_free(out);
     return false;
 }
@@ -548,14 +270,14 @@ bool document_make(enum document_type type, const json_t *fields, const struct s
     struct buffer bytes = { 0 };
     bool ok;
 
-    if (types[type].bare) {
+    if (document_type_is_bare(type)) {
         json_object_set_new(payload, "version", json_integer(1));
-        json_object_set_new(payload, "type", json_string(types[type].name));
+        json_object_set_new(payload, "type", json_string(document_type_name(type)));
         ok = canonical_write_most(payload, most_of(type), &bytes, err);
     } else {
-        assert(identity && !account == !types[type].with_account);
+        assert(identity && !account == !document_type_has_account(type));
         envelope_prepare(payload, identity, NULL);
-        ok = envelope_make(types[type].name, payload, identity, account, &bytes, err);
+        ok = envelope_make(document_type_name(type), payload, identity, account, &bytes, err);
     }
     *out = (struct document){ 0 };
     ok = ok && document_read(bytes.bytes, bytes.size, out, err);
@@ -569,82 +291,4 @@ void document_free(struct document *d)
     buffer_free(&d->bytes);
     json_decref(d->json);
     *d = (struct document){ 0 };
-}
-
-/* ---- Fields ---------------------------------------------------------------------------------------------------------------- */
-
-const char *document_text(const json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
-}
-
-int64_t document_integer(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
-struct hash document_cid(const json_t *object, const char *name)
-{
-    const char *text = document_text(object, name);
-    struct hash hash;
-
-    return text && cid_parse(text, &hash, NULL) ? hash : (struct hash){ { 0 } };
-}
-
-struct hash document_hash(const json_t *object, const char *name)
-{
-    const char *text = document_text(object, name);
-    struct hash hash;
-
-    return text && hash_parse(text, &hash) ? hash : (struct hash){ { 0 } };
-}
-
-bool document_did(const json_t *object, const char *name, struct public_key *out)
-{
-    const char *text = document_text(object, name);
-
-    return text && did_parse_strict(text, out, NULL);
-}
-
-json_t *document_json_cid(struct hash hash)
-{
-    char text[CID_TEXT];
-
-    return json_string(cid_text(hash, text));
-}
-
-json_t *document_json_hash(struct hash hash)
-{
-    char text[HASH_TEXT];
-
-    return json_string(hash_hex(hash, text));
-}
-
-json_t *document_json_did(const struct public_key *key)
-{
-    char text[DID_TEXT];
-
-    return json_string(did_text(key, text));
-}
-
-json_t *document_json_float(float value)
-{
-    uint32_t bits;
-    char text[9];
-
-    memcpy(&bits, &value, sizeof bits);
-    snprintf(text, sizeof text, "%08x", bits);
-    return json_string(text);
-}
-
-float document_float(const json_t *text)
-{
-    uint8_t bytes[4] = { 0 };
-    uint32_t bits;
-    float value;
-
-    hex_decode(json_string_value(text), json_string_length(text), bytes, sizeof bytes);
-    bits = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }

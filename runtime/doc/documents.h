@@ -1,4 +1,4 @@
-/* documents.h - every type of document, what it must hold, and how it is made and read.
+/* documents.h - how a document of any type (document_types.h) is made and read; its fields are read with document_fields.h.
  *
  * Most are envelopes (envelope.h). `record` and `certificate` are bare canonical JSON with a field `type`, since no one key
  * signs them: the votes inside the certificate do. Layouts: docs/protocol.md, sections 2 and 12.
@@ -17,29 +17,9 @@
 
 #include "runtime/doc/cid.h"
 #include "runtime/doc/did.h"
+#include "runtime/doc/document_fields.h"
+#include "runtime/doc/document_types.h"
 #include "runtime/doc/envelope.h"
-#include "runtime/doc/schema.h"
-
-enum document_type {
-    DOCUMENT_IDENTITY,
-    DOCUMENT_RUN,
-    DOCUMENT_ENROLMENT,
-    DOCUMENT_LEAVE,
-    DOCUMENT_CONTRIBUTION,
-    DOCUMENT_RECEIVED,
-    DOCUMENT_PROPOSAL,
-    DOCUMENT_VOTE,
-    DOCUMENT_CERTIFICATE,
-    DOCUMENT_RECORD,
-    DOCUMENT_CHALLENGE,
-    DOCUMENT_EQUIVOCATION,
-    DOCUMENT_OPENING,
-    DOCUMENT_PICK,
-    DOCUMENT_AMENDMENT,
-    DOCUMENT_COMMITMENT,
-    DOCUMENT_CLOSED,
-    DOCUMENT_TYPES
-};
 
 /* Bytes of any document: those of a record of many machines. All others have CANONICAL_SIZE. */
 enum { DOCUMENT_SIZE = 16 << 20 };
@@ -55,10 +35,6 @@ struct document {
     bool has_round;  /* enrolment, leave and all that belong to a round         */
     uint32_t round;
 };
-
-const char *document_type_name(enum document_type type);
-bool document_type_parse(const char *name, enum document_type *out);
-const struct schema *document_schema(enum document_type type);
 
 /* Reads bytes from outside: an envelope, or a bare record or certificate. Checks signatures, schema, and that signer and
  * second signature are who the type asks for (identity and run: the account too). The votes of a certificate are checked to
@@ -82,17 +58,5 @@ bool document_make(enum document_type type, const json_t *fields, const struct s
                    const struct account_key *account, struct document *out, struct error *err);
 
 void document_free(struct document *d);
-
-/* Reading fields of a checked document: these never fail there. */
-struct hash document_cid(const json_t *object, const char *name);  /* zero hash when null or absent */
-struct hash document_hash(const json_t *object, const char *name); /* 64 hex digits; zero when null or absent */
-int64_t document_integer(const json_t *object, const char *name);
-const char *document_text(const json_t *object, const char *name); /* NULL when null or absent */
-bool document_did(const json_t *object, const char *name, struct public_key *out);
-json_t *document_json_cid(struct hash hash); /* new references */
-json_t *document_json_hash(struct hash hash);
-json_t *document_json_did(const struct public_key *key);
-json_t *document_json_float(float value);
-float document_float(const json_t *text);
 
 #endif

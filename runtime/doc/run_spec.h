@@ -12,8 +12,7 @@
 #include "native/base/decimal.h"
 #include "runtime/crypto/release.h"
 #include "runtime/doc/documents.h"
-
-enum { SPEC_AGGREGATORS = 8, SPEC_IMPORTS = 32, SPEC_PANEL = 32, SPEC_TRAINERS = 60, SPEC_TARGETS = 4096, SPEC_REGIONS = 32 };
+#include "runtime/doc/run_spec_schema.h"
 
 struct spec_script {
     struct hash cid;
@@ -104,12 +103,6 @@ struct run_spec {
         uint32_t trainers, batches; /* batches: most that a trainer may state for a step; 0: all do one */
     } limits;
 };
-
-/* The fields of the payload of a `run` document. */
-const struct schema *run_spec_schema(void);
-
-/* Puts in the fallbacks, and writes numbers as the signed bytes want them: a fraction 0.05 becomes "0.05". `draft` is changed. */
-void run_spec_complete(json_t *draft);
 
 /* Whether a completed spec (version and signer may be absent) is one this version runs. Errors name the field's path. */
 bool run_spec_check(const json_t *spec, struct error *err);

@@ -1,10 +1,12 @@
-/* The fields of a run spec, their ranges and fallbacks, and how a draft is completed by them. */
-#include "runtime/doc/run_spec.h"
+#include "runtime/doc/run_spec_schema.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "native/base/decimal.h"
+#include "runtime/doc/document_fields.h"
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------------- */
 
