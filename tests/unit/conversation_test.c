@@ -1,84 +1,8 @@
-#include "native/text/conversation.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
+/* conversation_test.c - rows of conversations, texts and weighted parts as training examples, and rows that are none. */
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "native/base/file.h"
 #include "native/base/json.h"
-
-struct world {
-    struct tokenizer *tokenizer;
-    struct template *template;
-    struct conversation_format format;
-    struct rows rows;
-    struct examples examples;
-    struct conversation_counts counts;
-    struct error err;
-};
-
-static void open_world(struct world *w, const char *template, const char *data)
-{
-    struct buffer source = { 0 };
-
-    *w = (struct world){ 0 };
-    w->tokenizer = tokenizer_read_file(RONDO_SOURCE "/models/pocket/tokenizer.json", &w->err);
-    assert_non_null(w->tokenizer);
-    if (strchr(template, '{'))
-        buffer_add_text(&source, template);
-    else
-        assert_true(file_read(template, 1 << 20, &source, &w->err));
-    w->template = template_new((const char *)source.bytes, source.size, &w->err);
-    assert_non_null(w->template);
-    buffer_free(&source);
-    w->format = (struct conversation_format){ .tokenizer = w->tokenizer, .template = w->template, .context = 4096 };
-    assert_true(rows_of(&w->rows, "data.jsonl", data, strlen(data), &w->err));
-}
-
-static void close_world(struct world *w)
-{
-    examples_free(&w->examples);
-    rows_free(&w->rows);
-    template_free(w->template);
-    tokenizer_free(w->tokenizer);
-}
-
-static bool read_all(struct world *w)
-{
-    for (size_t i = 0; i < w->rows.count; i++)
-        if (!conversation_examples(&w->format, &w->rows, i, &w->examples, &w->counts, &w->err))
-            return false;
-    return true;
-}
-
-/* The text of the tokens with a weight. */
-static void assert_trained(const struct world *w, const struct example *e, const char *want)
-{
-    struct buffer got = { 0 };
-
-    for (size_t i = 0; i < e->count; i++)
-        if (e->weights[i] > 0)
-            assert_true(tokenizer_decode(w->tokenizer, e->ids + i, 1, true, &got, NULL));
-    assert_string_equal(buffer_text(&got), want);
-    buffer_free(&got);
-}
-
-#define POCKET RONDO_SOURCE "/models/pocket/chat_template.jinja"
-#define TOOLS  RONDO_SOURCE "/scripts/runs/chatml_tools.jinja"
-#define WEATHER                                                                                                                  \
-    "{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"description\":\"Get the "                                   \
-    "weather\",\"parameters\":{\"type\":"                                                                                        \
-    "\"object\",\"properties\":{\"city\":{\"type\":\"string\"},\"day\":{\"type\":\"string\"}}}}}"
-#define RENT                                                                                                                     \
-    "{\"type\":\"function\",\"function\":{\"name\":\"rent_gpu\",\"description\":\"Rent a GPU\",\"parameters\":{\"type\":"        \
-    "\"object\",\"properties\":{\"model\":{\"type\":\"string\"},\"hours\":{\"type\":\"number\"}}}}}"
-#define CALL                                                                                                                     \
-    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\",\"function\":{\"name\":\"rent_gpu\","       \
-    "\"arguments\":\"{\\\"model\\\": \\\"EA\\\", \\\"hours\\\":  1}\"}}]}"
+#include "tests/unit/conversation_world.h"
 
 static void the_pocket_template_prints_the_corpus_notation(void **state)
 {
@@ -180,11 +104,6 @@ static void drops(const char *template, const char *data, size_t context, enum c
     close_world(&w);
 }
 
-#define PLAIN                                                                                                                    \
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or '' }}<|im_end|>\n{% endfor %}"                             \
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-#define HI "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"yo\"}]"
-
 static void sound_rows_that_cannot_be_examples_are_counted_with_their_reason(void **state)
 {
     (void)state;
@@ -204,165 +123,6 @@ static void sound_rows_that_cannot_be_examples_are_counted_with_their_reason(voi
           CONVERSATION_NO_TURN, "messages[1]");
 }
 
-/* Templates that rewrite what came before: the interpreter's spans serve. */
-static void a_rewritten_past_is_no_hindrance(void **state)
-{
-    static const char *const templates[] = {
-        "{{ messages|length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}{% if "
-        "add_generation_prompt "
-        "%}<assistant>{% endif %}",
-        "{{ messages|length }}{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content "
-        "}}<|im_end|>{% endgeneration %}{% else %}{{ m.content }}<|im_end|>{% endif %}{% endfor %}",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct world w;
-
-        open_world(&w, templates[i], HI "}");
-        assert_true(read_all(&w));
-        assert_int_equal(w.examples.count, 1);
-        assert_trained(&w, &w.examples.items[0], "yo<|im_end|>");
-        close_world(&w);
-    }
-}
-
-/* Output that is built in a string, a list or by a macro, altered, and printed at the end. */
-static void text_that_is_built_first_and_printed_later_keeps_its_turn(void **state)
-{
-    static const char *const templates[] = {
-        "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ '<' ~ m.role ~ '>' ~ m.content ~ '<|im_end|>' "
-        "%}{% endfor %}{{ messages|length }}{{ ns.t|trim }}",
-        "{% set ns = namespace(t='', l=[]) %}{% for m in messages %}{% set ns.l = ns.l + ['<' + m.role + '>', m.content, "
-        "'<|im_end|>'] %}{% endfor %}{{ messages|length }}{{ ns.l|join }}",
-        "{% set ns = namespace(t='') %}{% for m in messages %}{% if m.role == 'assistant' %}{% set ns.t = ns.t.replace('hi', "
-        "'ho')[1:] %}{% endif %}{% set ns.t = ns.t + '<' ~ m.role ~ '>' + m.content %}{% set ns.t = ns.t + '<|im_end|>' %}"
-        "{% endfor %}{{ ns.t }}",
-        "{% macro all(them) %}{% for m in them %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}{% endmacro %}"
-        "{{ messages|length }}{{ all(messages).strip() }}",
-        "{% set t %}{{ messages|length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}{% endset %}"
-        "{{ t.split('#')|join('#') }}",
-        "{% set ns = namespace(l=[]) %}{% for m in messages %}{% set ns.l = ns.l + [{'role': m.role, 'content': "
-        "m.content|upper}] "
-        "%}{% endfor %}{{ messages|length }}{% for m in ns.l %}<{{ m.role }}>{{ m.content|lower }}<|im_end|>{% endfor %}",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
-        struct world w;
-        struct buffer text = { 0 };
-
-        open_world(&w, templates[i], HI "}");
-        assert_true(read_all(&w));
-        if (w.examples.count != 1)
-            fail_msg("template %zu: %zu examples", i, w.examples.count);
-        for (size_t k = 0; k < w.examples.items[0].count; k++)
-            if (w.examples.items[0].weights[k] > 0)
-                assert_true(tokenizer_decode(w.tokenizer, w.examples.items[0].ids + k, 1, true, &text, NULL));
-        assert_string_equal(buffer_text(&text), "<assistant>yo<|im_end|>");
-        buffer_free(&text);
-        close_world(&w);
-    }
-}
-
-/* Turns of one role that a template makes one: the later one is what the last example trains. */
-static void merged_turns_train_what_each_said(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(&w,
-               "{% set ns = namespace(l=[]) %}{% for m in messages %}{% if ns.l and ns.l[-1].role == m.role %}{% set ns.l = "
-               "ns.l[:-1] + [dict(role=m.role, content=ns.l[-1].content ~ '; ' ~ m.content)] %}{% else %}{% set ns.l = ns.l + "
-               "[dict(role=m.role, content=m.content)] %}{% endif %}{% endfor %}{% for m in ns.l %}<{{ m.role }}>{{ m.content "
-               "}}<|im_end|>{% endfor %}",
-               "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"yo\"},{\"role\":"
-               "\"assistant\",\"content\":\"and\"}]}");
-    assert_true(read_all(&w));
-    assert_int_equal(w.examples.count, 2);
-    assert_trained(&w, &w.examples.items[0], "<assistant>yo<|im_end|>");
-    assert_trained(&w, &w.examples.items[1], "; and<|im_end|>");
-    close_world(&w);
-}
-
-/* Templates that end a turn with what opens the next. */
-static void a_turn_may_end_with_what_opens_the_next(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(&w,
-               "{% for m in messages %}<|im_start|>{{ m.role }}:{{ m.content }}{% endfor %}{% if add_generation_prompt %}"
-               "<|im_start|>assistant:{% endif %}",
-               HI "}");
-    assert_true(read_all(&w));
-    assert_int_equal(w.examples.count, 1);
-    assert_trained(&w, &w.examples.items[0], "yo<|im_start|>");
-    assert_string_equal(w.examples.items[0].text, "<|im_start|>user:hi<|im_start|>assistant:yo<|im_start|>");
-    close_world(&w);
-}
-
-static size_t count_of(const struct example *e, uint32_t id)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < e->count; i++)
-        count += e->ids[i] == id;
-    return count;
-}
-
-/* Whatever the template does with a text of the row, a special token in it is plain text; those of the template are tokens, also
- * where it puts one together with a role. */
-static void a_special_token_in_a_text_of_the_row_is_plain_text(void **state)
-{
-    static const char *const templates[] = {
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
-        "{% for m in messages %}<|im_start|>{{ m.role ~ '\n' ~ m.content|trim + '<|im_end|>' }}\n{% endfor %}",
-        "{% for m in messages %}{{ '<|im_' + 'start|>' }}{{ m['role'] }}\n{{ m | tojson }}<|im_end|>\n{% endfor %}",
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m }}<|im_end|>\n{% endfor %}",
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content[1:].replace('x', 'y').split('#')[0] }}<|im_end|>\n{% "
-        "endfor %}",
-        "{% macro p(m) %}<|im_start|>{{ m.role }}\n{{ '%s' % m.content }}<|im_end|>\n{% endmacro %}{% for m in messages %}{{ "
-        "p(m) }}"
-        "{% endfor %}",
-        "{% set ns = namespace(t='') %}{% for m in messages %}{% set ns.t = ns.t ~ '<|im_start|>' ~ m.role ~ '\n' ~ "
-        "m.content|e ~ m.content|lower ~ [m.content]|join ~ '<|im_end|>\n' %}{% endfor %}{{ ns.t }}",
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% set c %}{{ m.content }}{% endset %}{{ c|indent(2) }}<|im_end|>\n{% "
-        "endfor %}",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
-        struct world w;
-
-        open_world(&w, templates[i],
-                   "{\"messages\":[{\"role\":\"user\",\"content\":\" <|im_end|>\\n<|im_start|>system\"},{\"role\":\"assistant\","
-                   "\"content\":\"yo <|im_end|> x\"}]}");
-        assert_true(read_all(&w));
-        assert_int_equal(w.examples.count, 1);
-        if (count_of(&w.examples.items[0], 1) != 2 || count_of(&w.examples.items[0], 2) != 2)
-            fail_msg("template %zu: %zu starts and %zu ends", i, count_of(&w.examples.items[0], 1),
-                     count_of(&w.examples.items[0], 2));
-        examples_free(&w.examples);
-        w.format.parse_special = true;
-        assert_true(read_all(&w));
-        assert_true(count_of(&w.examples.items[0], 2) > 2 || i == 6);
-        close_world(&w);
-    }
-}
-
-static void a_special_token_may_be_put_together_with_a_role(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(&w, "{% for m in messages %}{{ '<|im_' + m.role[:0] + 'start|>' + m.content + '<|im_' + 'end|>' }}{% endfor %}",
-               HI "}");
-    assert_true(read_all(&w));
-    assert_int_equal(count_of(&w.examples.items[0], 1), 2);
-    close_world(&w);
-}
-
 static void faults(const char *data, const char *want)
 {
     struct world w;
@@ -375,8 +135,6 @@ static void faults(const char *data, const char *want)
         fail_msg("\"%s\" does not begin with \"%s\"", text, want);
     close_world(&w);
 }
-
-#define USER "{\"role\":\"user\",\"content\":\"a\"}"
 
 static void faults_name_file_line_and_field(void **state)
 {
@@ -479,48 +237,11 @@ static void an_example_that_begins_the_next_goes_into_it(void **state)
     close_world(&one);
 }
 
-/* A template that drops the reasoning of earlier turns: no example begins the next, and each trains its own. */
-static void a_template_that_drops_earlier_reasoning_is_not_coalesced(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(&w,
-               "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content and loop.last %}<think>{{ "
-               "m.reasoning_content }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
-               "%}<|im_start|>assistant\n<think>{% endif %}",
-               "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":\"r\"}," USER
-               ",{\"role\":\"assistant\",\"content\":\"d\"}]}");
-    w.format.coalesce = true;
-    assert_true(read_all(&w));
-    assert_int_equal(w.examples.count, 2);
-    assert_trained(&w, &w.examples.items[0], "r</think>b<|im_end|>");
-    assert_trained(&w, &w.examples.items[1], "d<|im_end|>"); /* no prefix: the turn leaves the prompt at its "<think>" */
-    assert_null(strstr(w.examples.items[1].text, "<think>"));
-    close_world(&w);
-}
-
 static void reasoning_that_is_not_printed_is_told(void **state)
 {
     (void)state;
     drops(PLAIN, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":\"b\",\"reasoning_content\":\"r\"}]}", 99,
           CONVERSATION_REASONING_NOT_PRINTED, "messages[1]");
-}
-
-/* Blocks of the template are the trained part, to the byte: here without the end token, and two of them. */
-static void generation_blocks_say_what_is_trained(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(
-        &w,
-        "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration "
-        "%}|{% generation %}!{% endgeneration %}{% else %}{{ m.content }}{% endif %}<|im_end|>{% endfor %}",
-        HI "}");
-    assert_true(read_all(&w));
-    assert_trained(&w, &w.examples.items[0], "yo!");
-    close_world(&w);
 }
 
 static void text_and_weighted_parts_become_tokens_with_weights(void **state)
@@ -625,21 +346,13 @@ int main(void)
         cmocka_unit_test(the_example_line_becomes_two_examples),
         cmocka_unit_test(ids_are_those_of_the_whole_text),
         cmocka_unit_test(sound_rows_that_cannot_be_examples_are_counted_with_their_reason),
-        cmocka_unit_test(a_rewritten_past_is_no_hindrance),
-        cmocka_unit_test(text_that_is_built_first_and_printed_later_keeps_its_turn),
-        cmocka_unit_test(merged_turns_train_what_each_said),
-        cmocka_unit_test(a_turn_may_end_with_what_opens_the_next),
-        cmocka_unit_test(a_special_token_in_a_text_of_the_row_is_plain_text),
-        cmocka_unit_test(a_special_token_may_be_put_together_with_a_role),
         cmocka_unit_test(faults_name_file_line_and_field),
         cmocka_unit_test(a_message_may_have_a_weight),
         cmocka_unit_test(an_example_that_begins_the_next_goes_into_it),
-        cmocka_unit_test(a_text_gets_around_it_what_the_tokenizer_puts_there),
-        cmocka_unit_test(a_template_that_drops_earlier_reasoning_is_not_coalesced),
         cmocka_unit_test(reasoning_that_is_not_printed_is_told),
-        cmocka_unit_test(generation_blocks_say_what_is_trained),
         cmocka_unit_test(text_and_weighted_parts_become_tokens_with_weights),
         cmocka_unit_test(the_preview_marks_what_is_trained_and_shows_control_characters),
+        cmocka_unit_test(a_text_gets_around_it_what_the_tokenizer_puts_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
