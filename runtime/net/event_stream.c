@@ -28,7 +28,7 @@ static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!left) {
         s->suspended = true;
-        MHD_suspend_connection(s->request->handle);
+        mhd()->suspend_connection(s->request->handle);
         return 0;
     }
     size = size < left ? size : left;
@@ -64,7 +64,7 @@ struct event_stream *event_stream_open(struct http_request *request, void (*gone
     request->stream = s;
     http_answer_header(request, "Cache-Control", "no-store");
     http_answer_response(request, 200, "text/event-stream",
-                         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, on_read, s, NULL));
+                         mhd()->create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, on_read, s, NULL));
     /* Something at once, so that the listener sees its headers before the first event. */
     event_stream_ping(s);
     return s;

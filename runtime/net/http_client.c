@@ -8,8 +8,35 @@
 #include <sys/socket.h>
 
 #include "native/base/json.h"
+#include "runtime/net/library.h"
 #include "runtime/net/request_key.h"
 #include "runtime/net/tls.h"
+
+#define CURL_CALLS(CALL)                                                                                                         \
+    CALL(curl_, easy_cleanup)                                                                                                    \
+    CALL(curl_, easy_getinfo)                                                                                                    \
+    CALL(curl_, easy_init)                                                                                                       \
+    CALL(curl_, easy_perform)                                                                                                    \
+    CALL(curl_, easy_setopt)                                                                                                     \
+    CALL(curl_, easy_strerror)                                                                                                   \
+    CALL(curl_, free)                                                                                                            \
+    CALL(curl_, multi_add_handle)                                                                                                \
+    CALL(curl_, multi_assign)                                                                                                    \
+    CALL(curl_, multi_cleanup)                                                                                                   \
+    CALL(curl_, multi_info_read)                                                                                                 \
+    CALL(curl_, multi_init)                                                                                                      \
+    CALL(curl_, multi_remove_handle)                                                                                             \
+    CALL(curl_, multi_setopt)                                                                                                    \
+    CALL(curl_, multi_socket_action)                                                                                             \
+    CALL(curl_, slist_append)                                                                                                    \
+    CALL(curl_, slist_free_all)                                                                                                  \
+    CALL(curl_, url)                                                                                                             \
+    CALL(curl_, url_cleanup)                                                                                                     \
+    CALL(curl_, url_get)                                                                                                         \
+    CALL(curl_, url_set)
+
+LIBRARY_CALLS(curl, CURL_CALLS)
+LIBRARY_LOAD(curl, LIBRARY_CURL, CURL_CALLS)
 
 #define PROBLEM_LIMIT 65536
 #define BULK_PIECE    (256l << 10)
@@ -50,7 +77,7 @@ struct http_client {
 
 bool http_url_is_loopback(const char *url)
 {
-    CURLU *parts = curl_url();
+    CURLU *parts = curl()->url();
     char *host = NULL, *user = NULL;
     unsigned a, b, c, d;
     bool loopback = false;
@@ -58,15 +85,15 @@ bool http_url_is_loopback(const char *url)
 
     if (!parts)
         return false;
-    if (!curl_url_set(parts, CURLUPART_URL, url, 0) && !curl_url_get(parts, CURLUPART_HOST, &host, 0)) {
+    if (!curl()->url_set(parts, CURLUPART_URL, url, 0) && !curl()->url_get(parts, CURLUPART_HOST, &host, 0)) {
         loopback = strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
                    (sscanf(host, "%3u.%3u.%3u.%3u%c", &a, &b, &c, &d, &end) == 4 && a == 127);
-        if (!curl_url_get(parts, CURLUPART_USER, &user, 0))
+        if (!curl()->url_get(parts, CURLUPART_USER, &user, 0))
             loopback = false;
     }
-    curl_free(host);
-    curl_free(user);
-    curl_url_cleanup(parts);
+    curl()->free(host);
+    curl()->free(user);
+    curl()->url_cleanup(parts);
     return loopback;
 }
 
@@ -103,7 +130,7 @@ static void make_room(struct http_transfer *t)
 {
     curl_off_t announced;
 
-    if (!curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced) && announced > 0 &&
+    if (!curl()->easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced) && announced > 0 &&
         (uint64_t)announced <= t->limit)
         buffer_reserve(&t->answer.body, (size_t)announced);
 }
@@ -125,7 +152,7 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *context)
 
 static void header_add(struct http_transfer *t, const char *line)
 {
-    struct curl_slist *longer = curl_slist_append(t->headers, line);
+    struct curl_slist *longer = curl()->slist_append(t->headers, line);
 
     if (!longer)
         abort();
@@ -141,9 +168,9 @@ static void set_body(struct http_transfer *t, const struct http_call *call)
     header_add(t, type);
     header_add(
         t, "Expect:"); /* a refusal comes fast enough; the wait for 100 would cost a second with servers that do not send it */
-    curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, t->body.bytes ? (const char *)t->body.bytes : "");
-    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
+    curl()->easy_setopt(t->easy, CURLOPT_POST, 1L);
+    curl()->easy_setopt(t->easy, CURLOPT_POSTFIELDS, t->body.bytes ? (const char *)t->body.bytes : "");
+    curl()->easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
 }
 
 /* A child that is started while a call is on its way must not inherit the connection. */
@@ -157,31 +184,31 @@ static void set_options(struct http_transfer *t, const struct http_call *call)
 {
     CURL *e = t->easy;
 
-    curl_easy_setopt(e, CURLOPT_URL, call->url);
-    curl_easy_setopt(e, CURLOPT_PRIVATE, t);
-    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->reason);
-    curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
-    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(e, CURLOPT_PROXY, "");
-    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(e, CURLOPT_USERAGENT, "rondo/" RONDO_VERSION);
-    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)(call->connect_ms ? call->connect_ms : 5000));
-    curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)call->slow_bytes);
-    curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, call->slow_bytes ? 3L : 0L);
-    curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(call->total_ms ? call->total_ms : 30000));
+    curl()->easy_setopt(e, CURLOPT_URL, call->url);
+    curl()->easy_setopt(e, CURLOPT_PRIVATE, t);
+    curl()->easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+    curl()->easy_setopt(e, CURLOPT_WRITEDATA, t);
+    curl()->easy_setopt(e, CURLOPT_ERRORBUFFER, t->reason);
+    curl()->easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl()->easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl()->easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+    curl()->easy_setopt(e, CURLOPT_PROXY, "");
+    curl()->easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl()->easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl()->easy_setopt(e, CURLOPT_USERAGENT, "rondo/" RONDO_VERSION);
+    curl()->easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)(call->connect_ms ? call->connect_ms : 5000));
+    curl()->easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)call->slow_bytes);
+    curl()->easy_setopt(e, CURLOPT_LOW_SPEED_TIME, call->slow_bytes ? 3L : 0L);
+    curl()->easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(call->total_ms ? call->total_ms : 30000));
     if (call->bulk)
-        curl_easy_setopt(e, CURLOPT_BUFFERSIZE, BULK_PIECE);
+        curl()->easy_setopt(e, CURLOPT_BUFFERSIZE, BULK_PIECE);
     if (strcmp(call->method, "HEAD") == 0)
-        curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
+        curl()->easy_setopt(e, CURLOPT_NOBODY, 1L);
     else if (strcmp(call->method, "GET") != 0)
         set_body(t, call);
     if (strcmp(call->method, "PUT") == 0)
-        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
-    curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
+        curl()->easy_setopt(e, CURLOPT_CUSTOMREQUEST, "PUT");
+    curl()->easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
 }
 
 /* The pinned key alone counts: neither name nor dates nor authority. */
@@ -198,9 +225,9 @@ static bool set_pin(struct http_transfer *t, const char *url, struct error *err)
         return true;
     sodium_bin2base64(text + strlen(text), sizeof text - strlen(text), fingerprint, sizeof fingerprint,
                       sodium_base64_VARIANT_ORIGINAL);
-    curl_easy_setopt(t->easy, CURLOPT_PINNEDPUBLICKEY, text);
-    curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    curl()->easy_setopt(t->easy, CURLOPT_PINNEDPUBLICKEY, text);
+    curl()->easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl()->easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
     return true;
 }
 
@@ -208,8 +235,8 @@ static void transfer_free(struct http_transfer *t)
 {
     if (!t)
         return;
-    curl_easy_cleanup(t->easy);
-    curl_slist_free_all(t->headers);
+    curl()->easy_cleanup(t->easy);
+    curl()->slist_free_all(t->headers);
     buffer_free(&t->body);
     buffer_free(&t->answer.body);
     free(t);
@@ -234,7 +261,7 @@ static struct http_transfer *transfer_new(const struct http_call *call, bool pla
     struct http_transfer *t = calloc(1, sizeof *t);
 
     if (t)
-        t->easy = curl_easy_init();
+        t->easy = curl()->easy_init();
     if (!t || !t->easy) {
         free(t);
         error_set(err, ERROR_MEMORY, NULL, "no memory for an HTTP request");
@@ -262,7 +289,7 @@ static void transfer_finish(struct http_transfer *t, CURLcode result)
     char *url = NULL, *type = NULL;
     long status = 0;
 
-    curl_easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
+    curl()->easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
     if (t->over) {
         error_set(&t->answer.error, ERROR_LIMIT, NULL, "the answer is larger than %zu bytes", t->limit);
     } else if (result == CURLE_OPERATION_TIMEDOUT) {
@@ -278,10 +305,10 @@ static void transfer_finish(struct http_transfer *t, CURLcode result)
                                ? "is #sha256=... missing at the end of the URL? A node prints its own with it"
                                : NULL;
 
-        error_set(&t->answer.error, ERROR_NETWORK, hint, "%s", t->reason[0] ? t->reason : curl_easy_strerror(result));
+        error_set(&t->answer.error, ERROR_NETWORK, hint, "%s", t->reason[0] ? t->reason : curl()->easy_strerror(result));
     } else {
-        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+        curl()->easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl()->easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
         t->answer.status = (int)status;
         snprintf(t->answer.type, sizeof t->answer.type, "%s", type ? type : "");
         return;
@@ -323,7 +350,7 @@ bool http_fetch(const struct http_call *call, bool plain, struct http_answer *an
     *answer = (struct http_answer){ 0 };
     t = transfer_new(call, plain, NULL, &answer->error);
     if (t) {
-        transfer_finish(t, curl_easy_perform(t->easy));
+        transfer_finish(t, curl()->easy_perform(t->easy));
         *answer = t->answer;
         t->answer.body = (struct buffer){ 0 };
         transfer_free(t);
@@ -349,7 +376,7 @@ static void transfer_unlink(struct http_transfer *t)
         t->client->transfers = t->next;
     if (t->next)
         t->next->previous = t->previous;
-    curl_multi_remove_handle(t->client->multi, t->easy);
+    curl()->multi_remove_handle(t->client->multi, t->easy);
 }
 
 /* Hands finished transfers to their owners, who may start, cancel or free anything. */
@@ -359,13 +386,13 @@ static void deliver(struct http_client *client)
     int left;
 
     client->inside = true;
-    while (!client->closing && (message = curl_multi_info_read(client->multi, &left))) {
+    while (!client->closing && (message = curl()->multi_info_read(client->multi, &left))) {
         struct http_transfer *t = NULL;
         CURLcode result = message->data.result;
 
         if (message->msg != CURLMSG_DONE)
             continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        curl()->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
         transfer_finish(t, result);
         transfer_unlink(t);
         t->done(t->context, &t->answer);
@@ -380,7 +407,7 @@ static void on_timer(uv_timer_t *timer)
     struct http_client *client = timer->data;
     int running;
 
-    curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    curl()->multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     deliver(client);
 }
 
@@ -408,7 +435,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         flags |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         flags |= CURL_CSELECT_OUT;
-    curl_multi_socket_action(client->multi, watch->socket, flags, &running);
+    curl()->multi_socket_action(client->multi, watch->socket, flags, &running);
     deliver(client);
 }
 
@@ -431,7 +458,7 @@ static int on_want_socket(CURL *easy, curl_socket_t socket, int what, void *cont
     if (what == CURL_POLL_REMOVE) {
         if (!watch)
             return 0;
-        curl_multi_assign(client->multi, socket, NULL);
+        curl()->multi_assign(client->multi, socket, NULL);
         uv_poll_stop(&watch->poll);
         uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
         return 0;
@@ -445,7 +472,7 @@ static int on_want_socket(CURL *easy, curl_socket_t socket, int what, void *cont
         uv_poll_init_socket(client->loop, &watch->poll, socket);
         watch->poll.data = watch;
         client->watches++;
-        curl_multi_assign(client->multi, socket, watch);
+        curl()->multi_assign(client->multi, socket, watch);
     }
     uv_poll_start(&watch->poll, (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0), on_socket);
     return 0;
@@ -460,7 +487,7 @@ struct http_client *http_client_new(uv_loop_t *loop, const struct http_client_op
     long host = options && options->connections_per_host ? (long)options->connections_per_host : 8;
 
     if (client)
-        client->multi = curl_multi_init();
+        client->multi = curl()->multi_init();
     if (!client || !client->multi) {
         free(client);
         error_set(err, ERROR_MEMORY, NULL, "no memory for an HTTP client");
@@ -469,14 +496,14 @@ struct http_client *http_client_new(uv_loop_t *loop, const struct http_client_op
     client->loop = loop;
     client->plain = options && options->plain;
     client->identity = options ? options->identity : NULL;
-    curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_want_socket);
-    curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-    curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_want_timer);
-    curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-    curl_multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, all);
-    curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, host);
+    curl()->multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_want_socket);
+    curl()->multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+    curl()->multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_want_timer);
+    curl()->multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+    curl()->multi_setopt(client->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, all);
+    curl()->multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, host);
     /* Otherwise it keeps four for each call on its way: a node with nothing to say would close what it needs a moment later. */
-    curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, all);
+    curl()->multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, all);
     uv_timer_init(loop, &client->timer);
     client->timer.data = client;
     return client;
@@ -501,7 +528,7 @@ void http_client_free(struct http_client *client)
         transfer_free(t);
     }
     client->closing = true;
-    curl_multi_cleanup(client->multi);
+    curl()->multi_cleanup(client->multi);
     uv_close((uv_handle_t *)&client->timer, on_timer_closed);
 }
 
@@ -519,7 +546,7 @@ struct http_transfer *http_client_send(struct http_client *client, const struct 
     if (t->next)
         t->next->previous = t;
     client->transfers = t;
-    curl_multi_add_handle(client->multi, t->easy); /* asks for a timer: the first byte leaves from the loop */
+    curl()->multi_add_handle(client->multi, t->easy); /* asks for a timer: the first byte leaves from the loop */
     return t;
 }
 

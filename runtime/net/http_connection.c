@@ -99,10 +99,10 @@ static void connection_opened(struct http_server *server, struct MHD_Connection 
         return;
     c->server = server;
     c->since = uv_now(server->loop);
-    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    info = mhd()->get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
     c->socket = info ? info->connect_fd : -1;
     setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    info = mhd()->get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     if (info)
         address_text(info->client_addr, c->address);
     c->next = server->connections;

@@ -10,9 +10,32 @@
 #include <microhttpd.h>
 
 #include "runtime/net/http_server.h"
+#include "runtime/net/library.h"
 #include "runtime/net/request_key.h"
 #include "runtime/net/sender.h"
 #include "runtime/net/tls.h"
+
+#define MHD_CALLS(CALL)                                                                                                          \
+    CALL(MHD_, add_response_header)                                                                                              \
+    CALL(MHD_, create_response_from_buffer)                                                                                      \
+    CALL(MHD_, create_response_from_callback)                                                                                    \
+    CALL(MHD_, create_response_from_fd64)                                                                                        \
+    CALL(MHD_, destroy_response)                                                                                                 \
+    CALL(MHD_, get_connection_info)                                                                                              \
+    CALL(MHD_, get_daemon_info)                                                                                                  \
+    CALL(MHD_, get_fdset2)                                                                                                       \
+    CALL(MHD_, get_reason_phrase_for)                                                                                            \
+    CALL(MHD_, get_timeout)                                                                                                      \
+    CALL(MHD_, lookup_connection_value)                                                                                          \
+    CALL(MHD_, queue_response)                                                                                                   \
+    CALL(MHD_, resume_connection)                                                                                                \
+    CALL(MHD_, run)                                                                                                              \
+    CALL(MHD_, run_from_select)                                                                                                  \
+    CALL(MHD_, start_daemon)                                                                                                     \
+    CALL(MHD_, stop_daemon)                                                                                                      \
+    CALL(MHD_, suspend_connection)
+
+LIBRARY_CALLS(mhd, MHD_CALLS)
 
 #define HTTP_PARAMETERS     4
 #define HTTP_ANSWER_HEADERS 4

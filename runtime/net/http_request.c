@@ -38,7 +38,7 @@ void http_request_free(struct http_request *r)
     if (r->stream)
         event_stream_gone(r->stream);
     if (r->response)
-        MHD_destroy_response(r->response);
+        mhd()->destroy_response(r->response);
     r->server->body_bytes -= r->body.size;
     buffer_free(&r->body);
     free(r->path);
@@ -260,7 +260,7 @@ enum MHD_Result http_request_queue(struct http_request *r)
 {
     if (r->status >= 0 && r->status < HTTP_STATUSES)
         r->server->counts.status[r->status]++;
-    return MHD_queue_response(r->handle, (unsigned)r->status, r->response);
+    return mhd()->queue_response(r->handle, (unsigned)r->status, r->response);
 }
 
 /* ---- reading ---- */
@@ -296,12 +296,12 @@ const char *http_request_parameter(const struct http_request *r, const char *nam
 
 const char *http_request_query(const struct http_request *r, const char *name)
 {
-    return MHD_lookup_connection_value(r->handle, MHD_GET_ARGUMENT_KIND, name);
+    return mhd()->lookup_connection_value(r->handle, MHD_GET_ARGUMENT_KIND, name);
 }
 
 const char *http_request_header(const struct http_request *r, const char *name)
 {
-    return MHD_lookup_connection_value(r->handle, MHD_HEADER_KIND, name);
+    return mhd()->lookup_connection_value(r->handle, MHD_HEADER_KIND, name);
 }
 
 const uint8_t *http_request_body(const struct http_request *r, size_t *size)
@@ -345,10 +345,10 @@ void http_answer_response(struct http_request *r, int status, const char *type, 
     if (!response)
         abort();
     if (type)
-        MHD_add_response_header(response, "Content-Type", type);
+        mhd()->add_response_header(response, "Content-Type", type);
     for (unsigned i = 0; i < r->header_count; i++)
-        MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        mhd()->add_response_header(response, r->headers[i].name, r->headers[i].value);
+    mhd()->add_response_header(response, "X-Content-Type-Options", "nosniff");
     r->response = response;
     r->status = status;
     if (r->suspended) {
@@ -368,7 +368,7 @@ void http_answer_header(struct http_request *r, const char *name, const char *va
 
 void http_answer_bytes(struct http_request *r, int status, const char *type, const void *bytes, size_t size)
 {
-    http_answer_response(r, status, type, MHD_create_response_from_buffer(size, (void *)bytes, MHD_RESPMEM_MUST_COPY));
+    http_answer_response(r, status, type, mhd()->create_response_from_buffer(size, (void *)bytes, MHD_RESPMEM_MUST_COPY));
 }
 
 void http_answer_buffer(struct http_request *r, int status, const char *type, struct buffer *body)
@@ -377,7 +377,7 @@ void http_answer_buffer(struct http_request *r, int status, const char *type, st
         http_answer_bytes(r, status, type, "", 0);
         return;
     }
-    http_answer_response(r, status, type, MHD_create_response_from_buffer(body->size, body->bytes, MHD_RESPMEM_MUST_FREE));
+    http_answer_response(r, status, type, mhd()->create_response_from_buffer(body->size, body->bytes, MHD_RESPMEM_MUST_FREE));
     *body = (struct buffer){ 0 };
 }
 
@@ -388,7 +388,7 @@ void http_answer_json(struct http_request *r, int status, const json_t *value)
     if (!text)
         abort();
     http_answer_response(r, status, "application/json",
-                         MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+                         mhd()->create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
 }
 
 void http_answer_empty(struct http_request *r, int status)
@@ -398,7 +398,7 @@ void http_answer_empty(struct http_request *r, int status)
 
 void http_answer_file(struct http_request *r, int status, const char *type, int fd, uint64_t size)
 {
-    http_answer_response(r, status, type, MHD_create_response_from_fd64(size, fd));
+    http_answer_response(r, status, type, mhd()->create_response_from_fd64(size, fd));
 }
 
 int http_status_of(enum error_code code)
@@ -426,7 +426,7 @@ int http_status_of(enum error_code code)
 
 static const char *status_title(int status)
 {
-    const char *title = MHD_get_reason_phrase_for((unsigned)status);
+    const char *title = mhd()->get_reason_phrase_for((unsigned)status);
 
     return title ? title : "Error";
 }
@@ -459,7 +459,7 @@ void http_answer_problem(struct http_request *r, int status, const struct error 
     if (!bytes)
         abort();
     http_answer_response(r, status, "application/problem+json",
-                         MHD_create_response_from_buffer(strlen(bytes), bytes, MHD_RESPMEM_MUST_FREE));
+                         mhd()->create_response_from_buffer(strlen(bytes), bytes, MHD_RESPMEM_MUST_FREE));
 }
 
 void http_answer_refusal(struct http_request *r, int status, enum error_code code, const char *hint, const char *format, ...)

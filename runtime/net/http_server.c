@@ -14,6 +14,8 @@
 
 #include "runtime/net/http_internal.h"
 
+LIBRARY_LOAD(mhd, LIBRARY_MICROHTTPD, MHD_CALLS)
+
 #define SWEEP_MS 250
 /* The library takes so many more than the limit: those beyond it take the place of others (http_connection.c). */
 #define SLACK 64
@@ -98,7 +100,7 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, c
 
     (void)version;
     if (!request) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        const union MHD_ConnectionInfo *info = mhd()->get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
         if (!info || !info->socket_context)
             return MHD_NO;
@@ -118,7 +120,7 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, c
     if (request->response)
         return http_request_queue(request);
     request->suspended = true;
-    MHD_suspend_connection(handle);
+    mhd()->suspend_connection(handle);
     return MHD_YES;
 }
 
@@ -162,8 +164,8 @@ static void run(struct http_server *server)
     if (server->wait)
         http_wait_run(server);
     else
-        MHD_run(server->daemon);
-    timed = MHD_get_timeout(server->daemon, &wait) == MHD_YES;
+        mhd()->run(server->daemon);
+    timed = mhd()->get_timeout(server->daemon, &wait) == MHD_YES;
     if (server->resumed || (timed && wait == 0))
         uv_idle_start(&server->again, on_again);
     else if (timed)
@@ -175,7 +177,7 @@ static void run(struct http_server *server)
 /* Resuming alone does not wake the epoll descriptor, so the next turn of the loop is asked for. */
 void http_connection_resume(struct http_server *server, struct MHD_Connection *handle)
 {
-    MHD_resume_connection(handle);
+    mhd()->resume_connection(handle);
     server->resumed = true;
     if (!server->closing)
         uv_idle_start(&server->again, on_again);
@@ -207,12 +209,12 @@ static bool daemon_start(struct http_server *server, int fd, bool v6, const stru
         more[2] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
     }
 
-    server->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
-                                      MHD_OPTION_CONNECTION_LIMIT, server->limits.connections + SLACK,
-                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
-                                      MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-                                      MHD_OPTION_NOTIFY_CONNECTION, http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT,
-                                      1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+    server->daemon = mhd()->start_daemon(
+        flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
+        server->limits.connections + SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->limits.header_bytes,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        http_connection_notify, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
+        more, MHD_OPTION_END);
     if (server->daemon)
         return true;
     close(fd);
@@ -222,7 +224,7 @@ static bool daemon_start(struct http_server *server, int fd, bool v6, const stru
 static void watch(struct http_server *server)
 {
     int fd =
-        server->wait ? http_wait_descriptor(server) : MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+        server->wait ? http_wait_descriptor(server) : mhd()->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 
     uv_poll_init(server->loop, &server->poll, fd);
     uv_idle_init(server->loop, &server->again);
@@ -313,7 +315,7 @@ void http_server_free(struct http_server *server)
     uv_close((uv_handle_t *)&server->again, on_handle_closed);
     uv_close((uv_handle_t *)&server->run_timer, on_handle_closed);
     uv_close((uv_handle_t *)&server->sweep_timer, on_handle_closed);
-    MHD_stop_daemon(server->daemon);
+    mhd()->stop_daemon(server->daemon);
     server->daemon = NULL;
     http_wait_free(server);
 }

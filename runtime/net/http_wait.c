@@ -75,7 +75,7 @@ static void renew(struct http_server *server)
     FD_ZERO(&read);
     FD_ZERO(&write);
     FD_ZERO(&except);
-    MHD_get_fdset2(server->daemon, &read, &write, &except, &highest, FD_SETSIZE);
+    mhd()->get_fdset2(server->daemon, &read, &write, &except, &highest, FD_SETSIZE);
     most = highest > wait->highest ? highest : wait->highest;
     for (int fd = 0; fd <= most; fd++)
         watch(wait, fd, (uint8_t)((FD_ISSET(fd, &read) ? WANTS_READ : 0) | (FD_ISSET(fd, &write) ? WANTS_WRITE : 0)));
@@ -97,6 +97,6 @@ void http_wait_run(struct http_server *server)
         if (events[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
             FD_SET(events[i].data.fd, &write);
     }
-    MHD_run_from_select(server->daemon, &read, &write, &except);
+    mhd()->run_from_select(server->daemon, &read, &write, &except);
     renew(server);
 }

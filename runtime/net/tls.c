@@ -11,6 +11,29 @@
 #include "native/base/hex.h"
 #include "runtime/crypto/hash.h"
 #include "runtime/crypto/sign.h"
+#include "runtime/net/library.h"
+
+#define GNUTLS_CALLS(CALL)                                                                                                       \
+    CALL(gnutls_, free)                                                                                                          \
+    CALL(gnutls_, strerror)                                                                                                      \
+    CALL(gnutls_, x509_crt_deinit)                                                                                               \
+    CALL(gnutls_, x509_crt_export2)                                                                                              \
+    CALL(gnutls_, x509_crt_get_key_id)                                                                                           \
+    CALL(gnutls_, x509_crt_init)                                                                                                 \
+    CALL(gnutls_, x509_crt_set_activation_time)                                                                                  \
+    CALL(gnutls_, x509_crt_set_dn_by_oid)                                                                                        \
+    CALL(gnutls_, x509_crt_set_expiration_time)                                                                                  \
+    CALL(gnutls_, x509_crt_set_key)                                                                                              \
+    CALL(gnutls_, x509_crt_set_serial)                                                                                           \
+    CALL(gnutls_, x509_crt_set_version)                                                                                          \
+    CALL(gnutls_, x509_crt_sign2)                                                                                                \
+    CALL(gnutls_, x509_privkey_deinit)                                                                                           \
+    CALL(gnutls_, x509_privkey_export2_pkcs8)                                                                                    \
+    CALL(gnutls_, x509_privkey_import_ecc_raw)                                                                                   \
+    CALL(gnutls_, x509_privkey_init)
+
+LIBRARY_CALLS(gnutls, GNUTLS_CALLS)
+LIBRARY_LOAD(gnutls, LIBRARY_GNUTLS, GNUTLS_CALLS)
 
 enum { BEFORE_S = 2 * 86400, AFTER_S = 3650 * 86400 };
 
@@ -28,7 +51,7 @@ static int key_make(const uint8_t secret[TLS_SECRET], gnutls_x509_privkey_t key)
     struct public_key public = public_key_of(&pair);
     gnutls_datum_t x = { public.bytes, sizeof public.bytes }, k = { seed.bytes, sizeof seed.bytes };
 
-    status = gnutls_x509_privkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_ED25519, &x, NULL, &k);
+    status = gnutls()->x509_privkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_ED25519, &x, NULL, &k);
     secret_key_wipe(&pair);
     sodium_memzero(&seed, sizeof seed);
     return status;
@@ -39,21 +62,21 @@ static int certificate_make(gnutls_x509_privkey_t key, gnutls_x509_crt_t crt)
     static const char name[] = "rondo";
     time_t now = time(NULL);
     uint8_t serial[16];
-    int status = gnutls_x509_crt_set_version(crt, 3);
+    int status = gnutls()->x509_crt_set_version(crt, 3);
 
     randombytes_buf(serial, sizeof serial);
     serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, of full length */
     if (status >= 0)
-        status = gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
+        status = gnutls()->x509_crt_set_serial(crt, serial, sizeof serial);
     if (status >= 0)
-        status = gnutls_x509_crt_set_activation_time(crt, now - BEFORE_S);
+        status = gnutls()->x509_crt_set_activation_time(crt, now - BEFORE_S);
     if (status >= 0)
-        status = gnutls_x509_crt_set_expiration_time(crt, now + AFTER_S);
+        status = gnutls()->x509_crt_set_expiration_time(crt, now + AFTER_S);
     if (status >= 0)
-        status = gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, sizeof name - 1);
+        status = gnutls()->x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, sizeof name - 1);
     if (status >= 0)
-        status = gnutls_x509_crt_set_key(crt, key);
-    return status < 0 ? status : gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA512, 0);
+        status = gnutls()->x509_crt_set_key(crt, key);
+    return status < 0 ? status : gnutls()->x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA512, 0);
 }
 
 static char *text_of(gnutls_datum_t datum)
@@ -64,8 +87,8 @@ static char *text_of(gnutls_datum_t datum)
         abort();
     memcpy(text, datum.data, datum.size);
     text[datum.size] = '\0';
-    gnutls_memset(datum.data, 0, datum.size);
-    gnutls_free(datum.data);
+    sodium_memzero(datum.data, datum.size);
+    (*gnutls()->free)(datum.data);
     return text;
 }
 
@@ -73,12 +96,12 @@ static int export(gnutls_x509_privkey_t key, gnutls_x509_crt_t crt, struct tls_c
 {
     gnutls_datum_t text = { 0 };
     size_t size = sizeof out->fingerprint;
-    int status = gnutls_x509_crt_get_key_id(crt, GNUTLS_KEYID_USE_SHA256, out->fingerprint, &size);
+    int status = gnutls()->x509_crt_get_key_id(crt, GNUTLS_KEYID_USE_SHA256, out->fingerprint, &size);
 
     if (status >= 0 &&
-        (status = gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, &text)) >= 0)
+        (status = gnutls()->x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, &text)) >= 0)
         out->key = text_of(text);
-    if (status >= 0 && (status = gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &text)) >= 0)
+    if (status >= 0 && (status = gnutls()->x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &text)) >= 0)
         out->chain = text_of(text);
     return status;
 }
@@ -90,9 +113,9 @@ bool tls_certificate_make(const uint8_t secret[TLS_SECRET], struct tls_certifica
     int status;
 
     *out = (struct tls_certificate){ 0 };
-    status = gnutls_x509_privkey_init(&key);
+    status = gnutls()->x509_privkey_init(&key);
     if (status >= 0)
-        status = gnutls_x509_crt_init(&crt);
+        status = gnutls()->x509_crt_init(&crt);
     if (status >= 0)
         status = key_make(secret, key);
     if (status >= 0)
@@ -100,13 +123,13 @@ bool tls_certificate_make(const uint8_t secret[TLS_SECRET], struct tls_certifica
     if (status >= 0)
         status = export(key, crt, out);
     if (crt)
-        gnutls_x509_crt_deinit(crt);
+        gnutls()->x509_crt_deinit(crt);
     if (key)
-        gnutls_x509_privkey_deinit(key);
+        gnutls()->x509_privkey_deinit(key);
     if (status >= 0)
         return true;
     tls_certificate_free(out);
-    return error_set(err, ERROR_FAULT, NULL, "no certificate: %s", gnutls_strerror(status));
+    return error_set(err, ERROR_FAULT, NULL, "no certificate: %s", gnutls()->strerror(status));
 }
 
 void tls_certificate_free(struct tls_certificate *c)
