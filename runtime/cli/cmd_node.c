@@ -142,6 +142,7 @@ static bool run_node(const char *role, const struct node_options *options, const
         node.driver = driver_new(&node, strcmp(role, "syncer") == 0, err);
         ok = node.driver != NULL;
     } else if (ok) {
+        node_settle();
         node_tell(&node, "ready", json_pack("{s:s, s:s}", "run", node.course->run, "endpoint", node_endpoint(&node)));
     }
     ok = ok && node_run(&node, err);

@@ -146,10 +146,12 @@ static void genesis_made(void *context, const struct worker_answer *answer)
         return;
     }
     rules_set_genesis(&d->course->rules, document_text(answer->result, "outer"), document_text(answer->result, "state"));
-    if (!driver_machine_new(d, &err))
+    if (!driver_machine_new(d, &err)) {
         driver_fail(d, &err);
-    else
-        node_tell(d->node, "ready", json_pack("{s:s, s:s}", "run", d->course->run, "endpoint", node_endpoint(d->node)));
+        return;
+    }
+    node_settle();
+    node_tell(d->node, "ready", json_pack("{s:s, s:s}", "run", d->course->run, "endpoint", node_endpoint(d->node)));
 }
 
 static void opened(void *context, const struct worker_answer *answer)

@@ -7,6 +7,7 @@
 #include "native/base/json.h"
 #include "runtime/ledger/client.h"
 #include "runtime/role/local_internal.h"
+#include "runtime/role/node.h"
 
 static void path_of(const struct local *l, char path[4200], const char *rest)
 {
@@ -341,5 +342,6 @@ bool local_setup_run(struct local *l, struct error *err)
     document_free(&run);
     journal_close(journal);
     json_decref(state);
+    node_settle();
     return ok;
 }

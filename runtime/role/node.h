@@ -100,6 +100,9 @@ void node_close(struct node *node);
 bool node_run(struct node *node, struct error *err);
 void node_stop(struct node *node, const struct error *fault); /* NULL: asked to */
 
+/* Gives back the memory that starting took, and sees to it that what is freed later is not kept either. */
+void node_settle(void);
+
 /* The URL in the node's enrolment; "" when it listens nowhere. Borrowed. */
 const char *node_endpoint(const struct node *node);
 
