@@ -83,8 +83,9 @@ static void print_time(const json_t *quote)
     else
         printf("time     unknown: no step was measured\n");
     if (json_is_object(memory))
-        printf("memory   trainer %s (measured), syncer %s\n", size_text(part(memory, "trainer"), a),
-               size_text(part(memory, "syncer"), b));
+        printf("memory   trainer %s (training %s, measured; a disputed step %s), syncer %s\n",
+               size_text(part(memory, "trainer"), a), size_text(part(memory, "training"), b),
+               size_text(part(memory, "dispute"), c), size_text(part(memory, "syncer"), d));
     else
         printf("memory   unknown: no step was measured\n");
 }

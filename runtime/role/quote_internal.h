@@ -18,6 +18,7 @@ struct quote {
     int64_t sent_values, sent_tensors;             /* in a payload of the plan asked for last */
     double first, second;                          /* seconds of a step, with and without set-up; 0: not measured */
     int64_t memory;                                /* bytes; 0: not measured */
+    int64_t traced;                                /* bytes of a step that is traced for a dispute; 0: none is */
 };
 
 void quote_warn(struct quote *q, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -162,6 +162,60 @@ static bool train(struct quote *q, const json_t *genesis, int64_t steps, double 
     return answer != NULL || error_at(err, "a measured step");
 }
 
+/* A spec in whose disputes the honest could not take part is refused: silence convicts. What only this machine lacks is no fault of the spec when
+ * no step is measured on it. */
+static bool answerable(struct quote *q, const json_t *fit, struct error *err)
+{
+    const int64_t step = document_integer(fit, "step"), traced = document_integer(fit, "traced"),
+                  allowed = document_integer(fit, "allowed"), limit = document_integer(fit, "limit"),
+                  opening = document_integer(fit, "opening"), pick = document_integer(fit, "pick");
+    static const char hint[] = "a smaller batch, or trust.checkpoint_every above 1: a replay decides then";
+
+    q->traced = traced;
+    if (opening > limit)
+        return error_set(err, ERROR_LIMIT, hint,
+                         "no trainer could answer for a step: its opening has %lld bytes, at most %lld are sent",
+                         (long long)opening, (long long)limit);
+    if (pick > limit)
+        return error_set(err, ERROR_LIMIT, hint,
+                         "nobody could show that a value of %s is wrong: its operands have %lld bytes, at most %lld are sent",
+                         document_text(fit, "operator"), (long long)pick, (long long)limit);
+    if (traced <= allowed)
+        return true;
+    if (q->options->measure)
+        return error_set(
+            err, ERROR_LIMIT, hint,
+            "a step traced for a dispute needs %lld bytes of memory, training alone %lld, and a trainer like this one has "
+            "%lld (--memory): it would lose by silence",
+            (long long)traced, (long long)step, (long long)allowed);
+    quote_warn(
+        q, "a step traced for a dispute needs %lld bytes of memory, training alone %lld: who has less loses a dispute by silence",
+        (long long)traced, (long long)step);
+    return true;
+}
+
+static bool look_at_disputes(struct quote *q, const json_t *genesis, struct error *err)
+{
+    const int64_t steps = (int64_t)plan_number(json_object_get(json_array_get(q->plans, 0), "plan"), "steps", 1);
+    json_t *shards = json_array(), *context = context_of(q, genesis, shards, steps), *fit;
+    struct error fault = { 0 };
+    char text[1024];
+    bool ok;
+
+    fit =
+        archive_job(&q->a, json_pack("{s:s, s:o, s:o}", "job", "fit", "context", context, "shards", shards), NULL, NULL, &fault);
+    ok = fit && answerable(q, fit, &fault);
+    json_decref(fit);
+    if (!ok && fault.code == ERROR_MEMORY && !q->options->measure) {
+        quote_warn(q, "what a dispute takes is not known, since this machine is too small: %s",
+                   error_text(&fault, text, sizeof text));
+        return true;
+    }
+    if (!ok)
+        *err = fault;
+    return ok;
+}
+
 bool quote_measure(struct quote *q, struct error *err)
 {
     json_t *genesis = archive_job(&q->a, json_pack("{s:s}", "job", "genesis"), NULL, NULL, err);
@@ -175,6 +229,7 @@ bool quote_measure(struct quote *q, struct error *err)
 
     q->outer_bytes = (int64_t)m.size;
     manifest_free(&m);
+    ok = ok && look_at_disputes(q, genesis, err);
     if (ok && q->options->measure)
         ok = train(q, genesis, 1, &q->first, err) && train(q, genesis, steps, &q->second, err);
     json_decref(genesis);

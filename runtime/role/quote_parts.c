@@ -166,10 +166,13 @@ json_t *quote_memory(const struct quote *q)
 {
     /* A syncer folds (every payload in memory, a few states) while it replays what a trainer did. */
     int64_t fold = 4 * q->parameters * (q->trainers + 6);
+    /* Both trace a step when it is disputed: its maker for the opening, its challenger for the pick. */
+    int64_t worker = q->memory > q->traced ? q->memory : q->traced;
 
     if (!q->memory)
         return json_null();
-    return json_pack("{s:I, s:I}", "trainer", (json_int_t)q->memory, "syncer", (json_int_t)(q->memory + fold));
+    return json_pack("{s:I, s:I, s:I, s:I}", "trainer", (json_int_t)worker, "syncer", (json_int_t)(worker + fold), "training",
+                     (json_int_t)q->memory, "dispute", (json_int_t)q->traced);
 }
 
 json_t *quote_time(struct quote *q)

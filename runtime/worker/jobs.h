@@ -13,6 +13,7 @@
  *                                                  { object, operator, entry, tile }: the trace or the evidence, stored; object null: nothing differs
  *     compare  { context, shards, index, trace, other }
  *                                                  { operator, entry, tile }: where two openings of one leaf part; operator null: nowhere
+ *     fit      { context, shards }                 { rows, time, step, traced, allowed, opening, pick, operator, limit }: dispute_fit.h
  *     fold     { request, payloads }               runtime/round/fold.h
  *     evaluate { outer, adapter, shards: [CID], rows }   { loss, tool_call_accuracy, calls, exact, rows, dropped: rows that give no example };
  *                                                  of pairs measuring.h, of rollouts { reward, ... }; values as runtime/worker/values.h

@@ -191,6 +191,11 @@ const double *session_rates(struct session *s, int64_t round, int64_t steps, str
 struct executor *session_traced(struct session *s, const struct session_step *step, graph_trace see, void *context,
                                 struct error *err);
 
+/* Bytes of memory of a training step of that shape, as it runs here and traced, with weights and state. Nothing is run. Errors: those of
+ * session_step; memory. */
+bool session_step_bytes(struct session *s, int64_t rows, int64_t time, double clip, uint64_t *plain, uint64_t *traced,
+                        struct error *err);
+
 /* The run's first trained values: of the adapter that it goes on from, or of the model's file where it has them, else drawn from the run id
  * (magnitudes: the norms of the base's rows). Errors of an adapter that does not fit, its file as place: mismatch (another rank or scale,
  * or not the same kind), those of adapter_read. */

@@ -165,6 +165,34 @@ struct executor *session_traced(struct session *s, const struct session_step *st
     return make_executor(s, step->graph, step->stored, NULL, see, context, err);
 }
 
+static void unseen(void *context, uint32_t node, const void *bytes, size_t size)
+{
+    (void)context;
+    (void)node;
+    (void)bytes;
+    (void)size;
+}
+
+bool session_step_bytes(struct session *s, int64_t rows, int64_t time, double clip, uint64_t *plain, uint64_t *traced,
+                        struct error *err)
+{
+    const struct session_step *step = session_step(s, rows, time, SESSION_TRAIN, clip, err);
+    const uint64_t most = s->memory;
+    struct executor *ex;
+
+    if (!step)
+        return false;
+    *plain = bound_bytes(step->graph, step->stored) + executor_bytes(step->executor);
+    s->memory = 0; /* how much, not whether */
+    ex = session_traced(s, step, unseen, NULL, err);
+    s->memory = most;
+    if (!ex)
+        return false;
+    *traced = bound_bytes(step->graph, step->stored) + executor_bytes(ex);
+    executor_free(ex);
+    return true;
+}
+
 /* What keeping a shape takes: its arena, and about what its graph and traces do. */
 static uint64_t kept_bytes(const struct session_step *step)
 {

@@ -12,6 +12,7 @@
 #include "native/kernel/pool.h"
 #include "runtime/worker/answering.h"
 #include "runtime/worker/confine.h"
+#include "runtime/worker/dispute_fit.h"
 #include "runtime/worker/drawn.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/frame.h"
@@ -85,6 +86,8 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
         return job_judge(s, job, &to, err);
     if (strcmp(name, "move") == 0)
         return job_move(s, job, &to, err);
+    if (strcmp(name, "fit") == 0)
+        return job_fit(s, job, err);
     if (strcmp(name, "compare") == 0)
         return job_compare(s, job, err);
     if (strcmp(name, "check") == 0)

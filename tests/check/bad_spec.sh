@@ -97,6 +97,14 @@ sed 's|    local o = { bias|    x = x + x:shift("time", 1)\n    local o = { bias
 with "s|context = 448,|context = 448, packing = \"segments\",|; s|model = { script = \"[a-z]*\" }|model = { script = \"$work/mixing.lua\" }|" |
     stepped 'packing: the model mixes tokens along a row (shift).*by attention alone)'
 
+# Who can train and not trace a step would lose each dispute by silence; where a replay decides nobody traces.
+traced='a step traced for a dispute needs [0-9]* bytes of memory, training alone [0-9]*'
+RONDO_MEMORY=15M && export RONDO_MEMORY
+with 's/x/x/' | stepped "$traced, and a trainer like this one has 15728640"
+with 's/checkpoint_every = 1/checkpoint_every = 2/' | stepped '^memory   trainer .*a disputed step 0 B'
+"$rondo" run check "$good" --no-measure --home "$work/home" 2>&1 | grep -q "$traced: who has less" || fail "no warning of a dispute's memory"
+unset RONDO_MEMORY
+
 # With --json the same stands in one object.
 with 's/budget = "3000"/budget = "1"/' >"$work/run.lua"
 "$rondo" run check "$work/run.lua" --no-measure --json --home "$work/home" >"$work/out" 2>/dev/null && fail "--json: status 0"

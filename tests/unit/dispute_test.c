@@ -8,6 +8,7 @@
 
 #include "native/kernel/pool.h"
 #include "runtime/doc/documents.h"
+#include "runtime/worker/dispute_fit.h"
 #include "runtime/worker/dispute_internal.h"
 #include "tests/fixture/fixture.h"
 
@@ -227,6 +228,33 @@ static void every_value_of_a_step_can_be_judged(void **state)
     (void)state;
 }
 
+/* The picks of the values are no larger than was said before anybody trained. */
+static void what_a_dispute_takes_is_known_before_it(void **state)
+{
+    const struct dispute_case c = about(&honest, LEAF);
+    struct dispute_fit fit;
+    struct dispute_step d;
+    struct error err = { 0 };
+    uint64_t largest = 0;
+
+    (void)state;
+    FIXTURE_OK(dispute_fit(f.session, context, f.shards, &fit, &err), &err);
+    assert_true(fit.step > 0 && fit.traced > 0);
+    FIXTURE_OK(dispute_step_new(&d, f.session, &c, true, NULL, &err), &err);
+    if (d.running.batch.rows == fit.rows && d.running.batch.time == fit.time)
+        assert_int_equal(fit.opening, right.size);
+    assert_true(fit.opening >= right.size);
+    for (uint32_t i = 0; i < d.entry_count; i += 7) { /* a run of the step each */
+        struct buffer pick = { 0 };
+
+        FIXTURE_OK(dispute_write_pick(&d, i, d.first[i + 1] - d.first[i] - 1, &pick, &err), &err);
+        largest = pick.size > largest ? pick.size : largest;
+        buffer_free(&pick);
+    }
+    assert_true(largest > 0 && largest <= fit.pick);
+    dispute_step_free(&d);
+}
+
 static void two_openings_are_compared_tile_by_tile(void **state)
 {
     const struct dispute_case c = about(NULL, LEAF);
@@ -264,6 +292,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_lie_in_one_tile_is_picked_and_proved),
         cmocka_unit_test(the_honest_are_not_convicted_whatever_is_picked),
         cmocka_unit_test(every_value_of_a_step_can_be_judged),
+        cmocka_unit_test(what_a_dispute_takes_is_known_before_it),
         cmocka_unit_test(two_openings_are_compared_tile_by_tile),
         cmocka_unit_test(ends_of_the_log_are_not_disputed_by_tiles),
     };
