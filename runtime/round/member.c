@@ -211,26 +211,64 @@ static void forget_requests(struct member *m, int64_t round)
     }
 }
 
-/* Drops what no later round can need. */
+/* Answers that came for nothing, or whose request was forgotten. */
+static void keep_asked(const struct member *m, json_t *answers, const char *kind)
+{
+    const char *name;
+    json_t *answer;
+    void *next;
+    json_object_foreach_safe(answers, next, name, answer)
+    {
+        if (!member_asked(m, kind, name))
+            json_object_del(answers, name);
+    }
+}
+
+/* What was asked before the oldest round that is not settled is about settled rounds: no dispute, spot check or correction comes back to them. */
+static void forget_settled(struct member *m)
+{
+    const json_t *open = json_array_get(json_object_get(m->previous, "unsettled"), 0);
+    const int64_t oldest = open ? value_integer(open, "round") : m->round - 1;
+    const char *key;
+    json_t *asked, *code;
+    void *next;
+    json_object_foreach_safe(m->asked, next, key, asked)
+    {
+        if (strncmp(key, "compute/", 8) && json_integer_value(asked) < oldest)
+            json_object_del(m->asked, key);
+    }
+    keep_asked(m, m->results, "compute");
+    keep_asked(m, m->replays, "replay");
+    keep_asked(m, m->moves, "pick");
+    json_object_foreach_safe(m->codes, next, key, code)
+    {
+        if (!json_object_get(m->documents, key))
+            json_object_del(m->codes, key);
+    }
+}
+
+/* Drops what no later round can need: documents of rounds that were computed again, and what a record listed that was. */
 static void forget(struct member *m)
 {
+    const int64_t verified = (int64_t)m->verified;
     const char *cid, *did;
     json_t *held;
     void *next;
     json_object_foreach_safe(m->documents, next, cid, held)
     {
+        const json_t *payload = json_object_get(held, "payload"), *listed = json_object_get(m->listed, cid);
         bool bound =
             value_is(held, "type", "contribution") || value_is(held, "type", "received") || value_is(held, "type", "commitment");
-        bool old = bound && value_integer(json_object_get(held, "payload"), "round") < m->round;
-        old = old || (value_is(held, "type", "opening") &&
-                      !record_find_contribution(m->previous, value_text(json_object_get(held, "payload"), "contribution"), &did));
-        if ((old || json_object_get(m->listed, cid)) && m->verified == (size_t)m->round)
+        bool old = bound && value_integer(payload, "round") < verified;
+        old = old || (value_is(held, "type", "opening") && verified == m->round &&
+                      !record_find_contribution(m->previous, value_text(payload, "contribution"), &did));
+        if (old || (listed && json_integer_value(listed) < verified))
             json_object_del(m->documents, cid);
     }
     json_object_clear(m->by_signer);
     json_object_foreach(m->documents, cid, held) member_kept(m, held);
-    if (m->verified == (size_t)m->round)
-        json_object_clear(m->wanted);
+    json_object_clear(m->wanted); /* what is still missing is asked for again */
+    forget_settled(m);
 }
 
 static void mark_listed(struct member *m, const json_t *record)
@@ -238,7 +276,7 @@ static void mark_listed(struct member *m, const json_t *record)
     size_t i;
     json_t *item;
     json_array_foreach(json_object_get(record, "items"), i, item)
-        json_object_set_new(m->listed, value_text(item, "cid"), json_true());
+        json_object_set(m->listed, value_text(item, "cid"), json_object_get(record, "round"));
 }
 
 static size_t place_in_panel(const struct member *m)

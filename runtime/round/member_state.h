@@ -46,13 +46,13 @@ struct member {
     size_t verified, released;
     json_t *documents; /* those of type `received` pass received_check; cid -> { type, cid, payload, envelope, at } */
     json_t *by_signer; /* "type/signer" -> those of them, in the order they came; member_kept and forget keep it */
-    json_t *listed;    /* cid -> true: some record lists this item */
+    json_t *listed;    /* cid -> the round whose record lists this item */
     json_t *wanted;    /* cid -> time of the last FETCH */
     json_t *codes;     /* cid -> code of a contribution or of a move of a dispute */
     json_t *moves;     /* contribution/index -> CID of this member's evidence */
     json_t *replays;   /* cid -> first differing leaf */
     json_t *results;   /* request hash -> { code, result } */
-    json_t *asked;     /* what was asked of the driver -> true */
+    json_t *asked;     /* what was asked of the driver -> the round that was open then */
     json_t *answered;  /* did -> time of the last answer to someone behind */
     json_t *head;
     int64_t funded;

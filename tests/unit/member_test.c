@@ -321,6 +321,97 @@ static void no_stretch_of_silent_syncers_keeps_a_machine_from_hearing(void **sta
     rules_free(&rules);
 }
 
+/* ---- many rounds ------------------------------------------------------------------------------------------------------ */
+
+static json_t *fold_of(const json_t *request)
+{
+    json_t *steps = json_array(), *round;
+    size_t i;
+    json_array_foreach(json_object_get(request, "rounds"), i, round)
+        json_array_append_new(steps, json_pack("{sOssss}", "round", json_object_get(round, "round"), "outer", "o", "state", "s"));
+    return json_pack("{sssos{}}", "aggregate", "a", "steps", steps, "telemetry");
+}
+
+/* What a driver hands in for one action, and the trainer's contribution once a round begins. NULL: nothing. */
+static json_t *answer_to(const struct action *action, enum event_kind *kind)
+{
+    static const char entropy[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    const json_t *body = action->body, *request = json_object_get(body, "request");
+    switch (action->kind) {
+    case ACTION_AWAIT_BLOCK:
+        *kind = EVENT_BLOCK;
+        return json_pack("{sOssss}", "height", json_object_get(body, "height"), "hash", entropy, "entropy", entropy);
+    case ACTION_CHECK:
+        *kind = EVENT_CHECKED;
+        return json_pack("{sOss}", "cid", json_object_get(body, "cid"), "code", "ok");
+    case ACTION_REPLAY:
+        *kind = EVENT_REPLAYED;
+        return json_pack("{sOsi}", "cid", json_object_get(body, "cid"), "index", -1);
+    case ACTION_COMPUTE:
+        *kind = EVENT_COMPUTED;
+        return json_pack("{sOssso}", "hash", json_object_get(body, "hash"), "code", "ok", "result",
+                         value_is(request, "kind", "plan") ? json_pack("{s{si}}", "plan", "steps", 20) : fold_of(request));
+    case ACTION_STATE:
+        *kind = EVENT_MESSAGE;
+        return value_is(body, "phase", "training") && value_integer(body, "round")
+                   ? json_pack("{s[{sss{sssssOss}}]}", "documents", "type", "contribution", "payload", "run", "bafk2bzaarun",
+                               "signer", "t0", "round", json_object_get(body, "round"), "body", "b")
+                   : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Answers what it asks for, in turn, until `round` is open. */
+static void reach(struct member *member, int64_t round, struct actions *actions, size_t *answered, int64_t *now)
+{
+    while (member_round(member) < round) {
+        enum event_kind kind = EVENT_TIME;
+        bool any = *answered < actions->count;
+        json_t *body = any ? answer_to(&actions->list[(*answered)++], &kind) : NULL;
+        assert_true(*now < 100000);
+        if (body || !any)
+            step(member, kind, body ? *now : ++*now, body, actions);
+    }
+}
+
+static size_t held(const struct member *m)
+{
+    return json_object_size(m->asked) + json_object_size(m->codes) + json_object_size(m->documents) +
+           json_object_size(m->replays) + json_object_size(m->results) + json_object_size(m->wanted);
+}
+
+/* Each round asks for a block, a plan, a check, a fold and a replay. */
+static void what_settled_rounds_asked_for_is_forgotten(void **state)
+{
+    (void)state;
+    struct rules rules;
+    struct actions actions = { 0 };
+    size_t answered = 0;
+    int64_t now = 1;
+    read_rules(&rules, 1);
+    rules.rounds = 200;
+    json_t *enrolment = json_pack("{sss{ssssssss}}", "type", "enrolment", "payload", "run", "bafk2bzaarun", "signer", "s0",
+                                  "role", "syncer", "nonce", "1");
+    struct member *member = start_member(&rules, NULL, NULL, enrolment);
+    step(member, EVENT_FUNDED, now, json_pack("{si}", "time", 1), &actions);
+    step(member, EVENT_MESSAGE, now,
+         json_pack("{s[{sss{ssssssss}}]}", "documents", "type", "enrolment", "payload", "run", "bafk2bzaarun", "signer", "t0",
+                   "role", "trainer", "account", "0x0000000000000000000000000000000000000009"),
+         &actions);
+    reach(member, 20, &actions, &answered, &now);
+    assert_string_equal(value_text(member_last(member), "kind"), "train");
+    assert_true(json_object_size(member->replays) > 0);
+    const size_t early = held(member);
+    reach(member, 150, &actions, &answered, &now);
+    assert_int_equal(held(member), early);
+    assert_int_equal(member->verified, 150);
+    actions_free(&actions);
+    member_free(member);
+    json_decref(enrolment);
+    rules_free(&rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_began_empty_signs_after_round_0_only_once_a_record_lists_its_enrolment),
         cmocka_unit_test(who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_through_the_next_round),
         cmocka_unit_test(no_stretch_of_silent_syncers_keeps_a_machine_from_hearing),
+        cmocka_unit_test(what_settled_rounds_asked_for_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
