@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runtime/round/amendment.h"
-#include "runtime/round/assignment.h"
 #include "runtime/round/seed.h"
 
 /* ---- small helps ---------------------------------------------------------------------------------------------------- */
@@ -61,6 +60,16 @@ int64_t member_interval(const struct member *m)
 const json_t *member_record_of(const struct member *m, int64_t round)
 {
     return json_object_get(json_array_get(m->finals, (size_t)round), "record");
+}
+
+const char *member_name_of(const struct member *m, int64_t round)
+{
+    return value_text(json_object_get(json_array_get(m->finals, (size_t)round), "certificate"), "record");
+}
+
+json_t *member_context_of(const struct member *m, int64_t round, const char *did)
+{
+    return record_memory_context(m->memory, m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
 }
 
 bool member_may_sign(const struct member *m)
@@ -383,7 +392,9 @@ static bool rule_begin(struct member *m)
     m->committee = committee_draw(m->rules, m->previous, m->round, m->round ? &m->seed : NULL);
     m->quorum = committee_quorum(m->rules, m->committee);
     m->seated = value_lists(m->committee, m->did);
-    m->parts = amendment_trains(m->rules, m->previous, m->round) ? assignment_draw(m->rules, m->previous, m->seed) : json_array();
+    m->parts = amendment_trains(m->rules, m->previous, m->round)
+                   ? record_memory_parts(m->memory, m->rules, member_name_of(m, m->round - 1), m->previous, m->seed)
+                   : json_array();
     json_t *part;
     size_t i;
     json_array_foreach(m->parts, i, part) m->assigned += json_array_size(json_object_get(part, "shards")) > 0;
@@ -535,6 +546,7 @@ struct member *member_new(const struct member_start *start, struct error *err)
         abort();
     m->rules = start->rules;
     m->signing = start->signing;
+    m->memory = start->memory ? start->memory : &m->own_memory;
     m->enrolment = json_incref(start->enrolment);
     m->abstain = -1;
     m->news = m->answers = 1;
@@ -578,7 +590,7 @@ void member_free(struct member *m)
                               m->received,  m->closed_list, m->committed };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
-    record_memory_clear(&m->memory);
+    record_memory_clear(&m->own_memory);
     free(m);
 }
 

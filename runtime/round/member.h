@@ -9,6 +9,7 @@
 #define RONDO_ROUND_MEMBER_H
 
 #include "runtime/round/machine.h"
+#include "runtime/round/record_memory.h"
 #include "runtime/round/rules.h"
 
 struct member;
@@ -25,6 +26,7 @@ struct member_start {
      * it, for what was signed before it was made belongs to that record's round or an earlier one. Without an enrolment it trusts that
      * the folder is new. */
     bool fresh;
+    struct record_memory *memory; /* one that other machines of the run in this process have, too; borrowed. NULL: its own */
 };
 
 /* Never fails on good input: what was persisted by a machine is accepted by the next. NULL with `err` (conflict: the folder

@@ -37,7 +37,7 @@ void member_ask_replay(struct member *m, const char *cid, const char *did, int64
     if (member_asked(m, "replay", cid))
         return;
     json_t *document = json_object_get(json_object_get(m->documents, cid), "payload");
-    json_t *context = assignment_context_of(m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
+    json_t *context = member_context_of(m, round, did);
     if (!context || !member_ask(m, "replay", cid)) {
         json_decref(context);
         return;

@@ -1,14 +1,7 @@
 #include <string.h>
 
-#include "runtime/round/assignment.h"
 #include "runtime/round/dispute.h"
 #include "runtime/round/member_state.h"
-
-/* What a worker needs to know of a contribution of a decided round; NULL where its records are not held. New reference. */
-static json_t *context_of(const struct member *m, int64_t round, const char *did)
-{
-    return assignment_context_of(m->rules, member_record_of(m, round - 1), member_record_of(m, round), did);
-}
 
 /* Whether `did` (any, when empty) disputes this leaf: by a record, or by a challenge that is held. */
 static bool is_disputed(const struct member *m, const json_t *payload, const char *did)
@@ -38,7 +31,7 @@ bool member_lacks_carry(const struct member *m, const char *cid, const char *did
 {
     if (!value_is(json_object_get(member_record_of(m, round), "plan"), "inner", "keep"))
         return false;
-    json_t *context = context_of(m, round, did), *carry = json_object_get(context, "carry"), *document;
+    json_t *context = member_context_of(m, round, did), *carry = json_object_get(context, "carry"), *document;
     bool lacks = carry != NULL, late = m->now >= m->started + m->rules->round_ms;
     const char *key;
     json_object_foreach(m->documents, key, document)
@@ -146,7 +139,7 @@ const char *member_move_code(struct member *m, const json_t *document)
         return "";
     if (code)
         return json_string_value(code);
-    json_t *context = context_of(m, value_integer(entry, "round"), accused);
+    json_t *context = member_context_of(m, value_integer(entry, "round"), accused);
     if (context && member_ask(m, "judge", cid))
         member_act(m, ACTION_JUDGE,
                    json_pack("{sssssOsOsO?sO?sO}", "cid", cid, "move", type, "contribution",
@@ -194,7 +187,7 @@ bool member_rule_picks(struct member *m)
         disputes_key(one, key);
         const json_t *evidence = json_object_get(m->moves, key);
         if (!evidence) {
-            json_t *context = context_of(m, value_integer(one, "round"), value_text(one, "did"));
+            json_t *context = member_context_of(m, value_integer(one, "round"), value_text(one, "did"));
             if (context && member_ask(m, "pick", key))
                 member_act(m, ACTION_MOVE,
                            json_pack("{sssssOsOsOsO}", "key", key, "move", "pick", "contribution",

@@ -100,7 +100,7 @@ struct member {
     json_t *seen;                        /* did -> highest view */
     json_t *records, *verdicts;          /* cid -> record; cid -> "valid" or "wrong" */
     json_t *judged;                      /* cid -> `answers`, as verify_at */
-    struct record_memory memory;
+    struct record_memory own_memory, *memory;
     char made[CID_TEXT];        /* the record that this member last made of what it holds: it needs no judgement */
     json_t *namers;             /* cid of a record that was sent -> who named it; "": a certificate */
     json_t *prepares, *commits; /* "view/record" and record -> certificate */
@@ -133,6 +133,10 @@ json_t *member_readers(const struct member *m,
                        const json_t *record);    /* DIDs whom this member tells what was decided; new reference */
 int64_t member_interval(const struct member *m); /* between repetitions */
 const json_t *member_record_of(const struct member *m, int64_t round); /* final record or NULL */
+const char *member_name_of(const struct member *m, int64_t round);     /* its CID, as its certificate says; "" */
+
+/* What a worker needs to know of a contribution of a decided round; NULL where its records are not held. New reference. */
+json_t *member_context_of(const struct member *m, int64_t round, const char *did);
 
 /* member_collect.c: takes note of a document that was kept, and of a code that came. */
 void member_signed_key(char key[MEMBER_SIGNED], const char *type, const char *did);

@@ -204,7 +204,7 @@ static void take_statement(struct member *m, json_t *document)
     json_t *known = round == m->round ? json_object_get(m->statements, key) : NULL;
     if (known && value_is(known, "cid", value_text(document, "cid")))
         return; /* repeated */
-    if (round > m->round || (!strcmp(type, "received") && !received_check(payload, NULL)))
+    if (round > m->round || (!strcmp(type, "received") && !record_memory_sound(m->memory, value_text(document, "cid"), payload)))
         return;
     bool closes = !strcmp(type, "closed"); /* said before there are views */
     if (!closes && (view > value_integer(m->seen, did) || !json_object_get(m->seen, did)))
@@ -238,7 +238,7 @@ static void take_opened(struct member *m, json_t *envelope, const char *type, co
     else
         take_item(m, document);
     if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid) &&
-        (strcmp(type, "received") || received_check(payload, NULL)))
+        (strcmp(type, "received") || record_memory_sound(m->memory, cid, payload)))
         keep(m, document);
     json_decref(document);
 }

@@ -24,7 +24,7 @@ enum record_outcome member_make_record(struct member *m, const json_t *previous,
                                   .before = named ? before : NULL,
                                   .names = names,
                                   .sound = true,
-                                  .memory = &m->memory,
+                                  .memory = m->memory,
                                   .forced = forced,
                                   .documents = m->documents,
                                   .results = m->results };
@@ -36,13 +36,12 @@ enum record_outcome member_make_record(struct member *m, const json_t *previous,
         *record = out;
     } else if (outcome == RECORD_NEEDS) {
         json_t *request = json_object_get(out, "request");
-        char hex[HASH_TEXT];
         m->awaits = request;
         if (request) {
-            value_hash(request, "rondo/request", hex);
-            if (member_ask(m, "compute", hex))
+            json_t *hash = json_object_get(out, "hash");
+            if (member_ask(m, "compute", json_string_value(hash)))
                 member_act(m, ACTION_COMPUTE,
-                           json_pack("{sssOsI}", "hash", hex, "request", request, "round", (json_int_t)m->round));
+                           json_pack("{sOsOsI}", "hash", hash, "request", request, "round", (json_int_t)m->round));
         } else {
             member_fetch(m, json_object_get(out, "documents"));
         }
@@ -107,7 +106,7 @@ static void enter(struct member *m, int64_t view)
     member_persist(m);
     json_object_set_new(m->seen, m->did, json_integer(view));
     if (member_may_sign(m)) {
-        json_t *envelope = member_sign(m, "received", json_deep_copy(payload));
+        json_t *envelope = member_sign(m, "received", json_copy(payload)); /* the lists stand from here on */
         if (envelope)
             member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
     }

@@ -26,7 +26,7 @@ struct making {
     struct quorum quorum;
     struct hash seed;
     json_t *committee, *record, *needs;
-    const struct record_memory *known; /* holds these received documents */
+    struct record_set *known; /* what the memory has of these received documents; NULL: there is no memory */
     struct received_tally tally;
     json_t *convicted, *barred, *disputes, *openings;
     json_t *upheld, *rejected; /* of this record's verdicts */
@@ -64,7 +64,7 @@ static bool check_received(struct making *m, struct error *err)
             break;
         if (json_object_get(seen, did) || !value_lists(m->committee, did) || value_integer(one, "view") != view ||
             value_integer(one, "round") != m->round || !value_is(one, "run", m->rules->run) ||
-            !(m->in->sound || m->known || received_check(one, NULL)))
+            !(m->in->sound || received_check(one, NULL)))
             ok = error_set(err, ERROR_REFUSED, NULL, "record: a received document of %s does not belong", did);
         json_object_set_new(seen, did, json_true());
     }
@@ -273,8 +273,9 @@ static const json_t *answer(struct making *m, json_t *request)
     char hex[HASH_TEXT];
     fold_hash(request, hex);
     const json_t *found = json_object_get(m->in->results, hex);
+    record_set_ask(m->known, hex, request, found);
     if (!found)
-        m->needs = json_pack("{sO}", "request", request);
+        m->needs = json_pack("{sOss}", "request", request, "hash", hex);
     return found;
 }
 
@@ -487,29 +488,43 @@ static void start_record(struct making *m)
     json_object_set(m->record, "block", previous ? (json_t *)m->in->block : json_null());
 }
 
+/* What the received documents say together, and the assignment. */
 static bool begin(struct making *m, struct error *err)
 {
-    const json_t *previous = m->in->previous;
-    m->rules = m->in->rules;
+    const struct record_input *in = m->in;
+    const json_t *previous = in->previous;
+    m->rules = in->rules;
     m->round = previous ? value_integer(previous, "round") + 1 : 0;
     m->reason = "";
-    if (previous && !seed_from_block(m->rules, m->round, m->in->block, &m->seed, err))
+    if (previous && !seed_from_block(m->rules, m->round, in->block, &m->seed, err))
         return false;
     m->committee = committee_draw(m->rules, previous, m->round, previous ? &m->seed : NULL);
     m->quorum = committee_quorum(m->rules, m->committee);
-    m->known = record_memory_find(m->in->memory, m->in->names, m->in->before, m->seed);
+    m->known = record_memory_find(in->memory, in->names, in->before, m->seed);
+    if (m->known) {
+        m->tally = m->known->tally;
+        json_incref(m->tally.items);
+        json_incref(m->tally.checked);
+        m->parts = json_incref(m->known->parts);
+        return true;
+    }
     if (!check_received(m, err))
         return false;
-    m->convicted = copy_list(previous, "convicted");
-    m->barred = copy_list(previous, "barred");
-    m->entries = copy_list(previous, "unsettled");
-    m->correct = value_integer(previous, "correct");
-    if (record_memory_give(m->known, &m->tally, &m->parts))
-        return true;
-    m->tally = received_tally(m->in->received, m->quorum.t);
-    m->parts = amendment_trains(m->rules, previous, m->round) ? assignment_draw(m->rules, previous, m->seed) : json_array();
-    record_memory_keep(m->in->memory, m->in->names, m->in->before, m->seed, &m->tally, m->parts);
+    m->tally = received_tally(in->received, m->quorum.t);
+    m->parts = amendment_trains(m->rules, previous, m->round)
+                   ? record_memory_parts(in->memory, m->rules, in->before, previous, m->seed)
+                   : json_array();
+    m->known = record_memory_keep(in->memory, in->names, in->before, m->seed, &m->tally, m->parts);
     return true;
+}
+
+/* The record, or what it needs, where the memory has it. */
+static bool recall(struct making *m)
+{
+    json_t *found = NULL;
+    enum record_set_known known = record_set_recall(m->known, m->in->block, m->in->forced, m->in->results, &found);
+    *(known == RECORD_SET_MADE ? &m->record : &m->needs) = found;
+    return known != RECORD_SET_NOTHING;
 }
 
 static void end(struct making *m)
@@ -528,18 +543,22 @@ static void end(struct making *m)
     json_decref(m->parts);
 }
 
-static bool make(struct making *m)
+/* The record; where something is needed for it, that. */
+static void make(struct making *m)
 {
     const json_t *plan;
-    if (!have_documents(m))
-        return false;
+    m->convicted = copy_list(m->in->previous, "convicted");
+    m->barred = copy_list(m->in->previous, "barred");
+    m->entries = copy_list(m->in->previous, "unsettled");
+    m->correct = value_integer(m->in->previous, "correct");
+    record_set_begin(m->known, m->in->block, m->in->forced);
     start_record(m);
     list_received(m);
     take_disputes(m);
     const json_t *contributions = list_contributions(m);
     list_items(m);
     if (!find_plan(m, &plan) || !decide(m, contributions, plan))
-        return false;
+        return;
     json_object_set(m->record, "plan", (json_t *)plan);
     settle(m);
     set_members(m, contributions);
@@ -560,7 +579,7 @@ static bool make(struct making *m)
     if (amendments)
         json_object_set_new(m->record, "amendments", amendments);
     set_deposits(m);
-    return true;
+    record_set_make(m->known, m->record);
 }
 
 enum record_outcome record_of(const struct record_input *input, json_t **out, struct error *err)
@@ -569,8 +588,10 @@ enum record_outcome record_of(const struct record_input *input, json_t **out, st
     enum record_outcome outcome = RECORD_WRONG;
     *out = NULL;
     if (begin(&m, err)) {
-        outcome = make(&m) ? RECORD_MADE : RECORD_NEEDS;
-        *out = outcome == RECORD_MADE ? json_incref(m.record) : m.needs;
+        if (have_documents(&m) && !recall(&m))
+            make(&m);
+        outcome = m.needs ? RECORD_NEEDS : RECORD_MADE;
+        *out = m.needs ? m.needs : json_incref(m.record);
     }
     end(&m);
     return outcome;

@@ -55,7 +55,7 @@ struct record_input {
 
 enum record_outcome {
     RECORD_MADE,
-    RECORD_NEEDS, /* *out is { request } or { documents: [ cid ] } */
+    RECORD_NEEDS, /* *out is { request, hash } (fold.h) or { documents: [ cid ] } */
     RECORD_WRONG, /* this input cannot make a record; `err` says why */
 };
 

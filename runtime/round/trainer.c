@@ -260,7 +260,10 @@ static void rule_train(struct trainer *t)
     if (t->contribution || t->asked_training || !rule_prepare(t))
         return;
     t->asked_training = true;
-    json_t *context = assignment_context(t->rules, t->previous, t->round, t->seed, t->plan, t->did);
+    const json_t *certificate = json_object_get(json_array_get(t->finals, (size_t)t->round - 1), "certificate");
+    json_t *parts = record_memory_parts(t->memory, t->rules, value_text(certificate, "record"), t->previous, t->seed);
+    json_t *context = assignment_context_in(t->rules, t->previous, parts, t->round, t->seed, t->plan, t->did);
+    json_decref(parts);
     if (!context)
         return;
     trainer_act(t, ACTION_TRAIN, json_pack("{sIso}", "round", (json_int_t)t->round, "context", context));
@@ -402,6 +405,7 @@ struct trainer *trainer_new(const struct trainer_start *start, struct error *err
         abort();
     t->rules = start->rules;
     t->signing = start->signing;
+    t->memory = start->memory ? start->memory : &t->own_memory;
     t->enrolment = json_incref(start->enrolment);
     t->finals = json_array();
     t->acknowledged = json_object();
@@ -443,6 +447,7 @@ void trainer_free(struct trainer *t)
     clear(&t->commitment);
     clear(&t->committed_to);
     clear(&t->closed);
+    record_memory_clear(&t->own_memory);
     free(t);
 }
 

@@ -19,6 +19,7 @@
 #define RONDO_ROUND_TRAINER_H
 
 #include "runtime/round/machine.h"
+#include "runtime/round/record_memory.h"
 #include "runtime/round/rules.h"
 
 struct trainer;
@@ -42,6 +43,7 @@ struct trainer_start {
     json_t *durable;   /* the value last persisted under "round", or NULL; borrowed */
     json_t *finals;    /* as for member_start; borrowed */
     struct trainer_audit audit;
+    struct record_memory *memory; /* as for member_start */
 };
 
 struct trainer *trainer_new(const struct trainer_start *start, struct error *err);

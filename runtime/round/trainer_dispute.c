@@ -14,7 +14,7 @@ static json_t *context_of(const struct trainer *t, int64_t round, const char *di
 {
     const json_t *record = json_object_get(json_array_get(t->finals, (size_t)round), "record");
     const json_t *before = json_object_get(json_array_get(t->finals, (size_t)round - 1), "record");
-    return assignment_context_of(t->rules, before, record, did);
+    return record_memory_context(t->memory, t->rules, before, record, did);
 }
 
 static json_t *sign(struct trainer *t, const char *type, json_t *payload)

@@ -16,6 +16,7 @@ struct trainer {
     const struct rules *rules;
     char did[96];
     struct signing signing;
+    struct record_memory own_memory, *memory;
     json_t *enrolment;
     struct actions *out;
     int64_t now, wake, timer;
