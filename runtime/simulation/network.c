@@ -89,7 +89,8 @@ void network_deliver(struct sim *s, int from, int to, json_t *message)
                                      .node = to,
                                      .life = -1,
                                      .kind = EVENT_MESSAGE,
-                                     .body = json_incref(message) });
+                                     .body = json_incref(message),
+                                     .heard = s->adding });
     }
 }
 

@@ -104,6 +104,7 @@ static void enrol(struct sim *s, struct node *n)
 static bool machine_new(struct sim *s, struct node *n, struct error *err)
 {
     struct signing signing = sim_signing(s);
+    struct record_memory *memory = s->count > LARGE ? &s->memory : NULL;
     json_t *finals = disk_finals(n), *durable = json_object_get(n->disk, "round");
     if (n->syncer) {
         struct member_start start = { .rules = &s->rules,
@@ -112,12 +113,17 @@ static bool machine_new(struct sim *s, struct node *n, struct error *err)
                                       .enrolment = n->enrolment,
                                       .durable = durable,
                                       .finals = finals,
-                                      .fresh = !durable };
+                                      .fresh = !durable,
+                                      .memory = memory };
         n->member = member_new(&start, err);
     } else {
-        struct trainer_start start = {
-            .rules = &s->rules, .did = n->did, .signing = signing, .enrolment = n->enrolment, .durable = durable, .finals = finals
-        };
+        struct trainer_start start = { .rules = &s->rules,
+                                       .did = n->did,
+                                       .signing = signing,
+                                       .enrolment = n->enrolment,
+                                       .durable = durable,
+                                       .finals = finals,
+                                       .memory = memory };
         n->trainer = trainer_new(&start, err);
     }
     json_decref(finals);

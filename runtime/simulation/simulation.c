@@ -133,12 +133,14 @@ static void mischief(struct sim *s)
 /* ---- the loop ------------------------------------------------------------------------------------------------------------ */
 
 /* A liar adds what no machine would say. */
-static void liar_adds(struct sim *s, int i, json_t *message)
+static void liar_adds(struct sim *s, int i, json_t *message, int heard)
 {
-    json_t *extra = liar_extra(s, &s->nodes[i], message);
+    json_t *extra = heard < HEARSAY ? liar_extra(s, &s->nodes[i], message) : NULL;
+    s->adding = heard + 1;
     for (int to = 0; extra && to < s->count; to++)
         if (to != i && sim_below(s, 2))
             network_deliver(s, i, to, extra);
+    s->adding = 0;
     json_decref(extra);
 }
 
@@ -163,7 +165,7 @@ static void feed(struct sim *s, const struct queued *q)
     if (q->kind == EVENT_HEAD)
         n->head = value_integer(q->body, "height");
     if (q->kind == EVENT_MESSAGE && n->lie != FAULT_KINDS)
-        liar_adds(s, q->node, q->body);
+        liar_adds(s, q->node, q->body, q->heard);
     sim_step(s, q->node, q->kind, q->body);
 }
 
@@ -357,6 +359,7 @@ static void sim_free(struct sim *s)
         json_decref(s->named[i].record);
     json_decref(s->weighed);
     json_decref(s->drawn.parts);
+    record_memory_clear(&s->memory);
     rules_free(&s->rules);
     sim_chain_free(s->chain);
     json_t *const owned[] = { s->waiting, s->unlocked, s->old,    s->signed_by, s->items_of, s->timely, s->prepared, s->documents,

@@ -19,8 +19,8 @@
 #include "runtime/round/trainer.h"
 #include "runtime/simulation/simulation.h"
 
-/* Where there are more nodes than LARGE, what a record is called is remembered and not found again by each of them: small networks show
- * whether someone changes a record that it was given. */
+/* Where there are more nodes than LARGE, what a record is called is remembered and not found again by each of them, and machines share one memory
+ * of what follows from content (record_memory.h): small networks show whether someone changes what it was given, or finds something else. */
 enum { LARGE = 100, NAMES = 64 };
 
 enum {
@@ -31,6 +31,7 @@ enum {
     SEED_LEAD = 15,
     EXPIRY_ROUNDS = 200,
     FINALITY = 3,
+    HEARSAY = 5, /* two that each vote four times for every vote they hear of would never end */
     MOST_BATCHES = 4
 };
 
@@ -43,6 +44,7 @@ struct queued {
     int node, life; /* life: of which incarnation; -1 any */
     enum event_kind kind;
     json_t *body;
+    int heard; /* of a message: so many liars have added something to it, each to what the one before added */
 };
 
 struct node {
@@ -104,11 +106,13 @@ struct sim {
     int64_t pay;       /* of a round */
     json_t *weighed;
     uint64_t weight; /* of the message weighed last */
+    int adding;      /* `heard` of what is sent now */
     struct {
         json_t *record; /* held, so that nothing else can lie there */
         char cid[CID_TEXT];
     } named[NAMES];
     size_t named_count;
+    struct record_memory memory;
     struct {
         const json_t *before; /* one of `finals` */
         char seed[HASH_TEXT];
