@@ -47,6 +47,7 @@ static const struct schema_field enrolment_fields[] = {
     FIELD("fingerprint", HEX, .most = 32, .optional = true, .nullable = true),
     FIELD("nonce", HEX, .most = 16, .optional = true),
     FIELD("region", TEXT, .least = 1, .most = 32, .optional = true),
+    FIELD("account_signature", HEX, .most = 65, .optional = true),
 };
 
 static const struct schema_field leave_fields[] = {

@@ -10,6 +10,7 @@
 #include "runtime/net/tls.h"
 #include "runtime/role/course_needs.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/round/claim.h"
 #include "runtime/round/regions.h"
 #include "runtime/round/value.h"
 
@@ -82,6 +83,17 @@ static const char *region_of(const struct driver *d)
     return here && regions_bit(d->course->rules.regions, region) ? region : "";
 }
 
+/* Its account's word that this machine works for it, where groups are made by accounts; "" elsewhere. */
+static const char *claim_of(const struct driver *d, char text[CLAIM_TEXT])
+{
+    char run[CID_TEXT];
+
+    *text = 0;
+    if (strcmp(d->node->role, "trainer") == 0 && d->course->rules.replicas > 1)
+        claim_sign(&d->node->keys.account, cid_text(d->course->id, run), d->node->did, text);
+    return text;
+}
+
 bool driver_enrol(struct driver *d, struct error *err)
 {
     const struct node *node = d->node;
@@ -101,11 +113,12 @@ bool driver_enrol(struct driver *d, struct error *err)
     if (!tls_pin_split(endpoint, &length, &pinned, fingerprint, err))
         return false;
     int64_t batches = batches_of(d);
-    const char *region = region_of(d);
+    char signature[CLAIM_TEXT];
+    const char *region = region_of(d), *claim = claim_of(d, signature);
 
     if (have && strcmp(told ? told : "", endpoint) == 0 && strcmp(document_text(have, "kernel_class"), digest) == 0 &&
         document_integer(json_object_get(have, "capacity"), "batches") == batches && value_is(have, "region", region) &&
-        (!d->is_member || is_of_folder(d, have))) {
+        value_is(have, "account_signature", claim) && (!d->is_member || is_of_folder(d, have))) {
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
     }
@@ -120,6 +133,8 @@ bool driver_enrol(struct driver *d, struct error *err)
         json_object_set_new(json_object_get(fields, "capacity"), "batches", json_integer(batches));
     if (*region)
         json_object_set_new(fields, "region", json_string(region));
+    if (*claim)
+        json_object_set_new(fields, "account_signature", json_string(claim));
     if (pinned)
         json_object_set_new(fields, "fingerprint", json_string(hex_encode(fingerprint, sizeof fingerprint, digits)));
 

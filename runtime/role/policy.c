@@ -103,8 +103,10 @@ static const char *judge_admission(const struct run_spec *spec, const char *own,
     char run[CID_TEXT];
     json_t *enrolment =
         json_pack("{s:s, s:s, s:s, s:s}", "signer", own, "role", "trainer", "account", account, "run", cid_text(spec->id, run));
-    const char *code =
-        rules_read(&rules, spec->json, run, &none) ? membership_code(&rules, NULL, "enrolment", enrolment) : "spec";
+    const bool read = rules_read(&rules, spec->json, run, &none);
+
+    rules.replicas = 1; /* its account's signature comes when it enrols */
+    const char *code = read ? membership_code(&rules, NULL, "enrolment", enrolment) : "spec";
 
     because(why, "it does not let this machine in (%s)", code);
     json_decref(enrolment);

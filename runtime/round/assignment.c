@@ -117,7 +117,7 @@ json_t *assignment_draw(const struct rules *rules, const json_t *previous, struc
     struct deal_taker *takers = takers_of(rules, previous, parts, turns);
     struct deal_shard *bound = regions_of_shards(rules->regions, order, shards);
     if (rules->replicas > 1)
-        replica_deal(rules, json_object_get(previous, "members"), parts, turns, order);
+        replica_deal(rules, previous, parts, turns, order);
     else
         deal_shards(takers, trainers, bound, shards, owner);
     for (size_t k = 0; rules->replicas <= 1 && k < shards; k++)

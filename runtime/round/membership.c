@@ -4,8 +4,10 @@
 
 #include "runtime/crypto/account.h"
 #include "runtime/round/amendment.h"
+#include "runtime/round/claim.h"
 #include "runtime/round/deposit.h"
 #include "runtime/round/regions.h"
+#include "runtime/round/replica.h"
 #include "runtime/round/value.h"
 
 static void remove_member(json_t *members, const char *did)
@@ -15,22 +17,62 @@ static void remove_member(json_t *members, const char *did)
             json_array_remove(members, i);
 }
 
+/* DID -> code of what the record takes for its work: what its checks found right, also where its group did not agree. What was refused is none:
+ * who shows rubbish would else keep its shards, and cost its group each round, for ever. New reference. */
+static json_t *done_work(const json_t *contributions)
+{
+    json_t *done = json_object(), *line;
+    size_t i;
+    json_array_foreach((json_t *)contributions, i, line)
+    {
+        if (value_is(line, "code", "ok") || value_is(line, "code", "differs") || value_is(line, "code", "alone"))
+            json_object_set(done, value_text(line, "did"), json_object_get(line, "code"));
+    }
+    return done;
+}
+
+/* In the replicated tier who was away has cost its partner the round: no group depends on a machine of its account until each has given
+ * REPLICA_TRIAL results that were taken. `away`: accounts. */
+static void set_trials(const struct membership_change *c, json_t *members, const json_t *done, const json_t *away)
+{
+    json_t *member;
+    size_t i;
+    json_array_foreach(members, i, member)
+    {
+        int64_t trial = value_integer(member, "trial") - value_is(done, value_text(member, "did"), "ok");
+        if (c->rules->replicas < 2 || !value_is(member, "role", "trainer"))
+            continue;
+        if (json_object_get(away, value_text(member, "account")))
+            trial = REPLICA_TRIAL;
+        if (trial > 0)
+            json_object_set_new(member, "trial", json_integer(trial));
+        else
+            json_object_del(member, "trial");
+    }
+}
+
+/* Only work ends an absence: who had no shard is neither here nor away. A round without a plan, or one that was skipped by force, tells
+ * nothing of its trainers. */
 static void count_absence(const struct membership_change *c, json_t *members)
 {
-    if (!amendment_trains(c->rules, c->previous, c->round))
+    if (!c->planned || !amendment_trains(c->rules, c->previous, c->round))
         return;
+    json_t *done = done_work(c->contributions), *away = json_object();
     for (size_t i = json_array_size(members); i-- > 0;) {
         json_t *member = json_array_get(members, i);
         const char *did = value_text(member, "did");
-        if (!value_is(member, "role", "trainer"))
+        if (!value_is(member, "role", "trainer") || !json_array_size(json_object_get(value_find(c->parts, "did", did), "shards")))
             continue;
-        bool present = value_find(c->contributions, "did", did) ||
-                       !json_array_size(json_object_get(value_find(c->parts, "did", did), "shards"));
-        int64_t absent = present ? 0 : value_integer(member, "absent") + 1;
+        int64_t absent = json_object_get(done, did) ? 0 : value_integer(member, "absent") + 1;
         json_object_set_new(member, "absent", json_integer(absent));
+        if (absent)
+            json_object_set_new(away, value_text(member, "account"), json_true());
         if (absent >= c->rules->drop_after)
             json_array_remove(members, i);
     }
+    set_trials(c, members, done, away);
+    json_decref(done);
+    json_decref(away);
 }
 
 /* What each accepted contribution ended with. */
@@ -86,7 +128,21 @@ static void take_assignable(const struct rules *rules, const json_t *payload, js
         json_object_set(made, "region", region);
 }
 
-static void take_enrolment(const struct rules *rules, struct admitted *in, const json_t *item, const json_t *payload)
+/* Whom no group depends on yet: who comes when the run has begun, unless its account has a machine that is past that. */
+static int64_t first_trial(const json_t *members, const char *account)
+{
+    int64_t trial = REPLICA_TRIAL;
+    json_t *member;
+    size_t i;
+    json_array_foreach((json_t *)members, i, member)
+    {
+        if (value_is(member, "role", "trainer") && value_is(member, "account", account) && value_integer(member, "trial") < trial)
+            trial = value_integer(member, "trial");
+    }
+    return trial;
+}
+
+static void take_enrolment(const struct rules *rules, bool begun, struct admitted *in, const json_t *item, const json_t *payload)
 {
     const char *did = value_text(payload, "signer");
     bool trainer = value_is(payload, "role", "trainer");
@@ -104,6 +160,9 @@ static void take_enrolment(const struct rules *rules, struct admitted *in, const
         json_object_update(known, made);
         count_role(in, value_text(known, "role"), 1);
     } else {
+        int64_t trial = begun && trainer && rules->replicas > 1 ? first_trial(in->members, account) : 0;
+        if (trial)
+            json_object_set_new(made, "trial", json_integer(trial));
         json_array_append(in->members, made);
         admit(in, made);
     }
@@ -126,7 +185,7 @@ static void take_items(const struct membership_change *c, json_t *members, const
         if (!strcmp(type, "leave"))
             remove_member(members, value_text(payload, "signer"));
         else
-            take_enrolment(c->rules, &in, item, payload);
+            take_enrolment(c->rules, c->previous, &in, item, payload);
     }
     json_decref(in.by_did);
     json_decref(in.of_role);
@@ -187,5 +246,7 @@ const char *membership_code(const struct rules *rules, const json_t *previous, c
         if (held && !value_is(held, "account", value_text(payload, "account")))
             return "account"; /* its deposit is the other account's */
     }
-    return address_parse(value_text(payload, "account"), &account) && !address_is_zero(account) ? "ok" : "account";
+    if (!address_parse(value_text(payload, "account"), &account) || address_is_zero(account))
+        return "account";
+    return auditor || rules->replicas < 2 || claim_stands(payload) ? "ok" : "claim"; /* its groups are made by accounts */
 }

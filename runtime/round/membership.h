@@ -1,7 +1,7 @@
 /* membership.h - who is counted in a run, from one record to the next.
  *
  *     members of record r-1
- *       - trainers absent for drop_after rounds     absent: had shards and sent nothing at all
+ *       - trainers absent for drop_after rounds     absent: had shards, and nothing of it was found right
  *       - those who leave                           `leave` taken by the record
  *       + those who enrol                           a seat of the panel as syncer, anyone admitted as trainer, up to the limit
  *       - the convicted
@@ -9,6 +9,9 @@
  *
  * Where the spec lets trainers state what they take (`limits.batches`) or has regions, `batches` and `region` of an entry are those of
  * the newest enrolment.
+ *
+ * In the replicated tier trainers are taken with their account's signature only (claim.h), and `trial` of an entry, where it is not 0, is how many results
+ * of it must be taken before a group may depend on it (replica.h).
  *
  * A trainer whose contribution a train record accepts takes along what that ended with, where it ended with anything: `carry` of its entry is
  * { root, object } of its latest one. Whoever is dropped or leaves begins anew.
@@ -28,6 +31,7 @@ struct membership_change {
     const json_t *documents;     /* cid -> { type, payload } */
     const json_t *parts;         /* assignment of round r; empty where nothing is trained */
     const json_t *contributions; /* record r: all that came, also the refused */
+    bool planned;                /* record r has a plan: a trainer could do its part */
     bool train;                  /* record r folds the accepted ones */
     const json_t *convicted, *barred;
 };
@@ -36,7 +40,7 @@ struct membership_change {
 json_t *membership_after(const struct membership_change *change);
 
 /* Why an enrolment or leave may not be taken after record r-1 ("ok" when it may): "run", "role", "panel", "admission",
- * "convicted", "barred", "account", "not_enrolled", "capacity" (more batches than the spec lets anyone state), "region" (none of the spec's). Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
+ * "convicted", "barred", "account", "not_enrolled", "capacity" (more batches than the spec lets anyone state), "region" (none of the spec's), "claim" (claim.h). Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
 const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
 
 #endif

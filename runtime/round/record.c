@@ -404,6 +404,7 @@ static void set_members(struct making *m, const json_t *contributions)
                                               .documents = m->in->documents,
                                               .parts = m->parts,
                                               .contributions = contributions,
+                                              .planned = json_is_object(json_object_get(m->record, "plan")),
                                               .train = value_is(m->record, "kind", "train"),
                                               .convicted = m->convicted,
                                               .barred = m->barred };

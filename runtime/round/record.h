@@ -13,7 +13,7 @@
  *       contributions: [ { did, cid, code, weight, arrival, body, group? } ], ascending by did, then cid; also the refused. group: replica.h
  *       items: [ { cid, type, did, code } ],                                 enrolments, leaves, challenges, openings, picks, equivocations
  *       plan, aggregate, outer, state, telemetry,
- *       members: [ { did, role, account, enrolment, absent } ],              who is counted from the next round on; ascending by did
+ *       members: [ { did, role, account, enrolment, absent, trial? } ],      who is counted from the next round on; ascending by did. trial: membership.h
  *       undealt: [ shard ],                                                  only with regions: those that nobody enrolled may have; also in
  *       unreturned: [ shard ], arrivals: [ [ ms ] ], grace_ms,               grace.h: of the last three train rounds; window of round r+1
  *       unsettled: [ { round, kind, settled, outer, state, plan,             roots before the round, corrected ones

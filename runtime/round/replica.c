@@ -3,20 +3,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/amendment.h"
 #include "runtime/round/value.h"
 
 /* ---- groups ----------------------------------------------------------------------------------------------------------- */
 
-/* Account -> the machines that work for it, as they are taken: in order of first appearance. New reference. */
-static json_t *by_account(const json_t *members, const json_t *parts, const uint32_t *turns)
+/* A machine that may be seated: its part, with the account that it works for and its trial. */
+static json_t *machines_of(const json_t *members, const json_t *parts, const uint32_t *turns)
 {
-    json_t *accounts = json_object();
+    json_t *machines = json_array();
     for (size_t k = 0; k < json_array_size(parts); k++) {
         json_t *part = json_array_get(parts, turns[k]);
-        const char *account = value_text(value_find(members, "did", value_text(part, "did")), "account");
+        const json_t *member = value_find(members, "did", value_text(part, "did"));
+        json_array_append_new(machines, json_pack("{sOsssI}", "part", part, "account", value_text(member, "account"), "trial",
+                                                  (json_int_t)value_integer(member, "trial")));
+    }
+    return machines;
+}
+
+/* Account -> those of its machines that have at most this trial before them, as they are taken: in order of first appearance. New reference. */
+static json_t *by_account(const json_t *machines, int64_t trial)
+{
+    json_t *accounts = json_object(), *machine;
+    size_t i;
+    json_array_foreach((json_t *)machines, i, machine)
+    {
+        const char *account = value_text(machine, "account");
+        if (value_integer(machine, "trial") > trial)
+            continue;
         if (!json_object_get(accounts, account))
             json_object_set_new(accounts, account, json_array());
-        json_array_append(json_object_get(accounts, account), part);
+        json_array_append(json_object_get(accounts, account), machine);
     }
     return accounts;
 }
@@ -35,47 +52,92 @@ static size_t seats_of(const json_t *accounts, size_t groups)
     return seats;
 }
 
-/* The machines of an account take neighbouring seats, at most one for each group, and groups take seats in turn: so none gets two of them. */
-static json_t *seat(const json_t *accounts, size_t groups)
+/* As many as these accounts can fill. */
+static size_t groups_of(const struct rules *rules, const json_t *accounts)
 {
-    json_t *seated = json_array(), *machines, *part;
-    const char *account;
-    size_t next = 0, i;
-    for (size_t g = 0; g < groups; g++)
-        json_array_append_new(seated, json_array());
-    json_object_foreach((json_t *)accounts, account, machines)
-    {
-        json_array_foreach(machines, i, part)
-        {
-            if (i < groups)
-                json_array_append(json_array_get(seated, next++ % groups), part);
-        }
-    }
-    return seated;
-}
-
-void replica_deal(const struct rules *rules, const json_t *members, json_t *parts, const uint32_t *turns, const uint32_t *order)
-{
-    size_t groups = json_array_size(parts) / (size_t)rules->replicas, shards = (size_t)rules->shards, i;
-    json_t *accounts = by_account(members, parts, turns), *seated, *part;
+    size_t groups = seats_of(accounts, SIZE_MAX) / (size_t)rules->replicas, shards = (size_t)rules->shards;
     groups = groups < shards ? groups : shards;
     while (groups && seats_of(accounts, groups) < groups * (size_t)rules->replicas)
         groups--;
-    seated = seat(accounts, groups);
-    for (size_t g = 0; g < groups; g++) {
-        json_t *group = json_array_get(seated, g), *dealt = json_array();
-        value_sort(group, "did");
-        for (size_t k = g; k < shards; k += groups)
-            json_array_append_new(dealt, json_integer(order[k]));
-        json_array_foreach(group, i, part)
+    return groups;
+}
+
+/* The machines of an account take neighbouring seats, at most one for each group, and groups take seats in turn: so none gets two of them.
+ * Returns how many seats are taken. */
+static size_t seat(const json_t *accounts, json_t *seated)
+{
+    size_t groups = json_array_size(seated), next = 0, i;
+    json_t *machines, *machine;
+    const char *account;
+    json_object_foreach((json_t *)accounts, account, machines)
+    {
+        json_array_foreach(machines, i, machine)
         {
-            json_object_set(part, "shards", dealt);
-            json_object_set(part, "group", json_object_get(json_array_get(group, 0), "did"));
+            if (i < groups)
+                json_array_append(json_array_get(seated, next++ % groups), machine);
         }
-        json_decref(dealt);
+    }
+    return next;
+}
+
+/* Those that no group depends on: each takes the next seat beside no machine of its account, if there is one. */
+static void seat_beside(const json_t *machines, int64_t trial, json_t *seated, size_t next)
+{
+    size_t groups = json_array_size(seated), i;
+    json_t *machine;
+    json_array_foreach((json_t *)machines, i, machine)
+    {
+        for (size_t k = 0; value_integer(machine, "trial") > trial && k < groups; k++) {
+            json_t *group = json_array_get(seated, (next + k) % groups);
+            if (value_find(group, "account", value_text(machine, "account")))
+                continue;
+            json_array_append(group, machine);
+            next += k + 1;
+            break;
+        }
+    }
+}
+
+/* Gives each of a group its part. */
+static void deal(const json_t *group, json_t *shards)
+{
+    json_t *dids = json_array(), *machine;
+    size_t i;
+    json_array_foreach((json_t *)group, i, machine)
+        json_array_append(dids, json_object_get(json_object_get(machine, "part"), "did"));
+    value_sort(dids, NULL);
+    json_array_foreach((json_t *)group, i, machine)
+    {
+        json_object_set(json_object_get(machine, "part"), "shards", shards);
+        json_object_set(json_object_get(machine, "part"), "group", json_array_get(dids, 0));
+    }
+    json_decref(dids);
+}
+
+void replica_deal(const struct rules *rules, const json_t *previous, json_t *parts, const uint32_t *turns, const uint32_t *order)
+{
+    const size_t wanted = (size_t)amendment_quorum(rules, previous, value_integer(previous, "round") + 1);
+    json_t *machines = machines_of(json_object_get(previous, "members"), parts, turns), *seated = json_array();
+    int64_t trial = 0;
+    json_t *accounts = by_account(machines, trial);
+    while (groups_of(rules, accounts) < wanted && trial < REPLICA_TRIAL) {
+        json_decref(accounts);
+        accounts = by_account(machines, ++trial);
+    }
+    size_t groups = groups_of(rules, accounts);
+    for (size_t g = 0; g < groups; g++)
+        json_array_append_new(seated, json_array());
+    seat_beside(machines, trial, seated, seat(accounts, seated));
+    for (size_t g = 0; g < groups; g++) {
+        json_t *shards = json_array();
+        for (size_t k = g; k < (size_t)rules->shards; k += groups)
+            json_array_append_new(shards, json_integer(order[k]));
+        deal(json_array_get(seated, g), shards);
+        json_decref(shards);
     }
     json_decref(seated);
     json_decref(accounts);
+    json_decref(machines);
 }
 
 /* ---- commitments ------------------------------------------------------------------------------------------------------- */

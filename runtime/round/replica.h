@@ -18,10 +18,16 @@
 #include "runtime/doc/cid.h"
 #include "runtime/round/rules.h"
 
+/* Results that must be taken of a machine before a group may depend on it: of one that came when the run had begun, and of all of an
+ * account of which one was away (`trial` of members: membership.h). So an account can cost others one round in REPLICA_TRIAL + 1 at most, whatever
+ * it has in every group. */
+enum { REPLICA_TRIAL = 4 };
+
 /* Deals the shards in `order` to groups of at least `replicas` of the trainers in `parts` ({ did, shards }), taken in the order `turns`.
- * `members` tells their accounts. Each part of a group gets the same `shards` and `group`, the smallest of its DIDs; who is left over
- * gets none. As many groups as can be, each with a shard at least. */
-void replica_deal(const struct rules *rules, const json_t *members, json_t *parts, const uint32_t *turns, const uint32_t *order);
+ * The members of `previous` tell their accounts. Each part of a group gets the same `shards` and `group`, the smallest of its DIDs; who is left
+ * over gets none. As many groups as can be of those whose trial is over, each with a shard at least; where that is fewer than the round's
+ * quorum, of those that have least of it before them. All others come in beside them, in turn. */
+void replica_deal(const struct rules *rules, const json_t *previous, json_t *parts, const uint32_t *turns, const uint32_t *order);
 
 /* The commitment that belongs to a contribution: { version, run, round, signer, digest }. New reference; its content id. */
 json_t *replica_commitment(const json_t *contribution);

@@ -5,6 +5,7 @@
 
 #include "runtime/round/amendment.h"
 #include "runtime/round/assignment.h"
+#include "runtime/round/replica.h"
 #include "runtime/round/value.h"
 
 /* An assignment of the round after `previous`, from its members in another order. Each trainer of a round is held to the same. */
@@ -93,6 +94,89 @@ static void check_parts(struct sim *s, const json_t *previous, const json_t *par
     json_decref(dealt);
 }
 
+/* Where those whose trial is over are enough for the round's quorum, every group has as many of them as it needs. */
+static void check_trusted(struct sim *s, const json_t *previous, const json_t *parts, int64_t round)
+{
+    json_t *members = json_object_get(previous, "members"), *member, *part, *accounts = json_object(), *groups = json_object(),
+           *trusted;
+    const char *group;
+    size_t i;
+    json_array_foreach(members, i, member)
+    {
+        if (value_is(member, "role", "trainer") && !value_integer(member, "trial"))
+            json_object_set_new(accounts, value_text(member, "account"), json_true());
+    }
+    json_array_foreach((json_t *)parts, i, part)
+    {
+        group = value_text(part, "group");
+        member = value_find(members, "did", value_text(part, "did"));
+        if (*group)
+            json_object_set_new(groups, group,
+                                json_integer((json_int_t)value_integer(groups, group) + !value_integer(member, "trial")));
+    }
+    bool enough = (int64_t)json_object_size(accounts) >= s->set->replicas * amendment_quorum(&s->rules, previous, round);
+    json_object_foreach(groups, group, trusted)
+    {
+        if (enough && json_integer_value(trusted) < s->set->replicas)
+            sim_fail(s, ASSIGNED, "round %lld: the group of %s depends on who was away or has just come", (long long)round,
+                     group);
+    }
+    json_decref(accounts);
+    json_decref(groups);
+}
+
+/* Nobody works under the account of somebody honest. */
+static void check_accounts(struct sim *s, const json_t *record)
+{
+    json_t *member;
+    size_t i;
+    json_array_foreach(json_object_get(record, "members"), i, member)
+    {
+        for (int k = s->set->syncers; k < s->count && value_is(member, "role", "trainer"); k++)
+            if (s->nodes[k].lie == FAULT_KINDS && value_is(member, "account", s->nodes[k].account) &&
+                !value_is(member, "did", s->nodes[k].did))
+                sim_fail(s, ASSIGNED, "round %lld: %s takes part as a machine of %s", (long long)value_integer(record, "round"),
+                         value_text(member, "did"), s->nodes[k].did);
+    }
+}
+
+static bool was_right(const json_t *record, const char *did)
+{
+    json_t *line;
+    size_t i;
+    json_array_foreach(json_object_get(record, "contributions"), i, line)
+    {
+        if (value_is(line, "did", did) &&
+            (value_is(line, "code", "ok") || value_is(line, "code", "alone") || value_is(line, "code", "differs")))
+            return true;
+    }
+    return false;
+}
+
+/* Who had work and gave nothing that was found right was away, whatever it sent; in the replicated tier no group depends on it soon. */
+static void check_absence(struct sim *s, const json_t *previous, const json_t *record, const json_t *parts)
+{
+    json_t *members = json_object_get(record, "members"), *before;
+    size_t i;
+    json_array_foreach(json_object_get(previous, "members"), i, before)
+    {
+        const char *did = value_text(before, "did");
+        const json_t *now = value_find(members, "did", did);
+        if (!value_is(before, "role", "trainer") || !value_is(now, "enrolment", value_text(before, "enrolment")))
+            continue;
+        bool worked = was_right(record, did), had = json_array_size(json_object_get(value_find(parts, "did", did), "shards"));
+        int64_t absent = value_integer(before, "absent");
+        if (had && json_is_object(json_object_get(record, "plan")))
+            absent = worked ? 0 : absent + 1;
+        if (value_integer(now, "absent") != absent)
+            sim_fail(s, ASSIGNED, "round %lld: %s counts as away for %lld rounds, not %lld",
+                     (long long)value_integer(record, "round"), did, (long long)value_integer(now, "absent"), (long long)absent);
+        if (s->set->replicas && absent > value_integer(before, "absent") && value_integer(now, "trial") != REPLICA_TRIAL)
+            sim_fail(s, ASSIGNED, "round %lld: groups may depend on %s, which was away",
+                     (long long)value_integer(record, "round"), did);
+    }
+}
+
 /* In the replicated tier each shard is in the parts of one group, of two machines of different accounts at least. */
 static void check_replicated(struct sim *s, const json_t *previous, const json_t *parts, int64_t round)
 {
@@ -158,15 +242,18 @@ static void check_left(struct sim *s, const json_t *record, const json_t *parts)
 void check_work(struct sim *s, const json_t *previous, const json_t *record)
 {
     int64_t round = value_integer(record, "round");
+    if (s->set->replicas)
+        check_accounts(s, record);
     if (!previous || !amendment_trains(&s->rules, previous, round))
         return;
     json_t *parts = draw_again(s, previous, value_text(record, "seed"));
     if (json_array_size(parts)) {
         if (s->set->replicas)
-            check_replicated(s, previous, parts, round);
+            check_replicated(s, previous, parts, round), check_trusted(s, previous, parts, round);
         else
             check_parts(s, previous, parts, round);
         check_left(s, record, parts);
+        check_absence(s, previous, record, parts);
     }
     json_decref(parts);
 }

@@ -467,14 +467,22 @@ static json_t *replay_old(struct sim *s)
     return json_pack("{soso}", "documents", documents, "finals", finals);
 }
 
+/* In the replicated tier some of them claim an honest trainer's account, with what that signed for itself: seats of its would be theirs. */
 static json_t *join_as_many(struct sim *s, const struct node *n)
 {
-    json_t *documents = json_array();
+    json_t *documents = json_array(), *payload;
+    const struct node *victim = &s->nodes[s->count - 1];
+    bool borrows = s->set->replicas && sim_below(s, 2) && victim->enrolment;
     char did[32];
     snprintf(did, sizeof did, "did:sim:x%03d", (int)sim_below(s, MANY));
-    json_array_append_new(documents, liar_signs(s, "enrolment",
-                                                json_pack("{sisssssssssi}", "version", 1, "run", s->rules.run, "signer", did,
-                                                          "role", "trainer", "account", n->account, "round", 0)));
+    payload = json_pack("{sisssssssssi}", "version", 1, "run", s->rules.run, "signer", did, "role", "trainer", "account",
+                        borrows ? victim->account : n->account, "round", 0);
+    if (borrows)
+        json_object_set(payload, "account_signature",
+                        json_object_get(json_object_get(victim->enrolment, "payload"), "account_signature"));
+    else
+        sim_claim(s, n, payload);
+    json_array_append_new(documents, liar_signs(s, "enrolment", payload));
     return liar_documents(documents);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/round/claim.h"
 #include "runtime/round/value.h"
 
 /* ---- the own clock --------------------------------------------------------------------------------------------------- */
@@ -86,6 +87,14 @@ static void say_capacity(const struct sim *s, const struct node *n, json_t *payl
         json_object_set_new(payload, "region", json_string(place));
 }
 
+void sim_claim(const struct sim *s, const struct node *n, json_t *enrolment)
+{
+    char text[CLAIM_TEXT];
+    if (s->set->replicas && !n->syncer)
+        json_object_set_new(enrolment, "account_signature",
+                            json_string(claim_sign(&n->key, s->rules.run, value_text(enrolment, "signer"), text)));
+}
+
 /* A member that begins without a disk begins with an enrolment of its own. */
 static void enrol(struct sim *s, struct node *n)
 {
@@ -97,6 +106,7 @@ static void enrol(struct sim *s, struct node *n)
         json_object_set_new(payload, "nonce", json_integer(n->life));
     json_decref(n->enrolment);
     say_capacity(s, n, payload);
+    sim_claim(s, n, payload);
     n->enrolment = sim_sign(s, "enrolment", payload, NULL);
     json_decref(payload);
 }

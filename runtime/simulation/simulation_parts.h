@@ -151,6 +151,8 @@ void sim_fail(struct sim *s, enum invariant broken, const char *format, ...) __a
 void sim_start(struct sim *s, int i);
 void sim_stop(struct sim *s, int i, bool wipe);
 void sim_step(struct sim *s, int i, enum event_kind kind, json_t *body);
+/* Its account's signature, in the replicated tier: the enrolment may be one of another machine that it makes up. */
+void sim_claim(const struct sim *s, const struct node *n, json_t *enrolment);
 int64_t sim_clock(const struct sim *s, const struct node *n);
 void sim_timer(struct sim *s, int i); /* puts the timer into the queue, again after the clock has jumped */
 int64_t sim_round(const struct node *n);

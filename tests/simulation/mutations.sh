@@ -119,4 +119,10 @@ mutation fold_twice fold.c 's/ || json_object_get(groups, group))/)/' \
     "a group is folded once"
 mutation differs_paid payout.c 's/if (json_object_get(item, "code"))/if (false)/' \
     "a group that does not agree is not paid"
+mutation rubbish membership.c 's/if (value_is(line, "code", "ok") || .*/if (true)/' \
+    "who sends what is refused was away"
+mutation claim membership.c 's/claim_stands(payload) ?/true ?/' \
+    "a trainer of a replicated run is taken with its account's signature only"
+mutation trial replica.c 's/if (value_integer(machine, "trial") > trial)/if (false)/' \
+    "no group depends on who was away or has just come"
 [ "$bad" = 0 ]
