@@ -220,7 +220,7 @@ static json_t *list_contributions(struct making *m)
     json_decref(right);
     value_sort(list, "cid");
     value_sort(list, "did");
-    replica_judge(list, m->in->documents);
+    replica_judge(list, m->in->documents, json_object_get(m->in->previous, "members"));
     json_object_set_new(m->record, "contributions", list);
     return list;
 }

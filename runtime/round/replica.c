@@ -177,8 +177,8 @@ static const char *result_of(const json_t *documents, const json_t *line, char h
     return hex;
 }
 
-/* Group -> { result: how many gave it, "": how many there are }. New reference. */
-static json_t *count_results(const json_t *list, const json_t *documents)
+/* Group -> { result: how many gave it, "": how many there are }, of those that are not on trial where `trusted`. New reference. */
+static json_t *count_results(const json_t *list, const json_t *documents, const json_t *members, bool trusted)
 {
     json_t *groups = json_object(), *line;
     char result[HASH_TEXT];
@@ -186,7 +186,8 @@ static json_t *count_results(const json_t *list, const json_t *documents)
     json_array_foreach((json_t *)list, i, line)
     {
         const char *group = value_text(line, "group");
-        if (!*group || !value_is(line, "code", "ok"))
+        if (!*group || !value_is(line, "code", "ok") ||
+            (trusted && value_integer(value_find(members, "did", value_text(line, "did")), "trial")))
             continue;
         json_t *of = json_object_get(groups, group);
         if (!of)
@@ -198,22 +199,38 @@ static json_t *count_results(const json_t *list, const json_t *documents)
     return groups;
 }
 
-void replica_judge(json_t *list, const json_t *documents)
+/* Two alike, and more than half. NULL: none; borrowed. */
+static const char *agreed(const json_t *of)
 {
-    json_t *groups = count_results(list, documents), *line;
+    const char *result;
+    json_t *alike;
+    json_object_foreach((json_t *)of, result, alike)
+    {
+        if (*result && json_integer_value(alike) >= 2 && 2 * json_integer_value(alike) > value_integer(of, ""))
+            return result;
+    }
+    return NULL;
+}
+
+void replica_judge(json_t *list, const json_t *documents, const json_t *members)
+{
+    json_t *trusted = count_results(list, documents, members, true), *groups = count_results(list, documents, members, false),
+           *line;
     char result[HASH_TEXT];
     size_t i;
     json_array_foreach(list, i, line)
     {
-        const json_t *of = json_object_get(groups, value_text(line, "group"));
+        const char *group = value_text(line, "group"), *right = agreed(json_object_get(trusted, group));
+        const json_t *of = json_object_get(groups, group);
         if (!of || !value_is(line, "code", "ok"))
             continue;
-        int64_t alike = value_integer(of, result_of(documents, line, result)), all = value_integer(of, "");
-        if (all < 2)
+        right = right ? right : agreed(of);
+        if (value_integer(of, "") < 2)
             json_object_set_new(line, "code", json_string("alone"));
-        else if (alike < 2 || 2 * alike <= all)
+        else if (!right || strcmp(right, result_of(documents, line, result)))
             json_object_set_new(line, "code", json_string("differs"));
     }
+    json_decref(trusted);
     json_decref(groups);
 }
 

@@ -37,8 +37,9 @@ bool replica_commitment_cid(const json_t *contribution, char cid[CID_TEXT]);
  * of a probe, could be convicted by nobody, and would cost its partner every round. */
 bool replica_result(const json_t *contribution, char hex[HASH_TEXT]);
 
-/* Sets the codes of a record's contributions ({ did, cid, code, group, ... }) that are "ok" by what their groups agree on. */
-void replica_judge(json_t *list, const json_t *documents);
+/* Sets the codes of a record's contributions ({ did, cid, code, group, ... }) that are "ok" by what their groups agree on: those that are
+ * not on trial (`members` of the record before) among themselves, else all. So no number of newcomers outvotes whom they work beside. */
+void replica_judge(json_t *list, const json_t *documents, const json_t *members);
 
 /* How many parts are accepted: lines with code "ok", those of one group once. Of any tier. */
 size_t replica_accepted(const json_t *list);

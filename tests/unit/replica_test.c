@@ -198,19 +198,23 @@ static void what_no_replay_decides_parts_no_group(void **state)
     json_decref(one);
 }
 
-/* `said`: for each trainer of the group "g" a letter, its result; '-': its contribution was refused. The codes as letters. */
+/* `said`: for each trainer of the group "g" a letter, its result, a capital of one on trial; '-': its contribution was refused. The codes as
+ * letters. */
 static void judged(const char *said, char codes[8])
 {
-    json_t *list = json_array(), *documents = json_object();
+    json_t *list = json_array(), *documents = json_object(), *members = json_array();
     size_t i, count = strlen(said);
     for (i = 0; i < count; i++) {
-        char did[8], body[2] = { said[i], 0 };
+        bool trial = said[i] >= 'A' && said[i] <= 'Z';
+        char did[8], body[2] = { trial ? (char)(said[i] | 0x20) : said[i], 0 };
         snprintf(did, sizeof did, "did:%zu", i);
+        json_array_append_new(members, json_pack("{sssi}", "did", did, "trial", trial ? 2 : 0));
         json_array_append_new(
             list, json_pack("{ssssssss}", "did", did, "cid", did, "code", said[i] == '-' ? "truncated" : "ok", "group", "g"));
         json_object_set_new(documents, did, json_pack("{so}", "payload", contribution_of(did, body, did)));
     }
-    replica_judge(list, documents);
+    replica_judge(list, documents, members);
+    json_decref(members);
     for (i = 0; i < count; i++)
         codes[i] = *value_text(json_array_get(list, i), "code");
     codes[count] = 0;
@@ -225,6 +229,19 @@ static void two_alike_and_more_than_half_are_accepted(void **state)
     static const char *const cases[][2] = { { "xx", "oo" },     { "xy", "dd" },     { "x", "a" },       { "x-", "at" },
                                             { "xxx", "ooo" },   { "xxy", "ood" },   { "xyz", "ddd" },   { "xx-", "oot" },
                                             { "xxyy", "dddd" }, { "xxxy", "oood" }, { "xxyz", "dddd" }, { "xy-", "ddt" } };
+    char codes[8];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        judged(cases[i][0], codes);
+        assert_string_equal(codes, cases[i][1]);
+    }
+}
+
+static void those_on_trial_outvote_nobody_and_help_who_lacks_a_partner(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = { { "xxYYY", "ooddd" }, { "xxX", "ooo" },   { "xX", "oo" },     { "x-X", "oto" },
+                                            { "xYY", "doo" },     { "xyXX", "odoo" }, { "xyXY", "dddd" }, { "XX", "oo" },
+                                            { "xxyYY", "ooddd" }, { "X", "a" },       { "xY", "dd" } };
     char codes[8];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         judged(cases[i][0], codes);
@@ -326,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_commitment_binds_its_signer_and_its_salt),
         cmocka_unit_test(what_no_replay_decides_parts_no_group),
         cmocka_unit_test(two_alike_and_more_than_half_are_accepted),
+        cmocka_unit_test(those_on_trial_outvote_nobody_and_help_who_lacks_a_partner),
         cmocka_unit_test(a_group_is_checked_once_and_one_that_disagrees_whole),
         cmocka_unit_test(a_group_is_folded_once_and_each_of_it_is_paid),
         cmocka_unit_test(a_plan_that_keeps_what_a_machine_ended_with_is_none),
