@@ -14,39 +14,16 @@
         "name", "NAME", "folder HOME/nodes/NAME (default: syncer)"                                                               \
     }
 
-/* A node's folder without key, loop or server: the journal refuses to be opened while a process serves it. */
 static bool folder_open(const struct invocation *in, struct node *node, struct error *err)
 {
     const char *name;
-    char path[4300];
+    char folder[4300];
 
     *node = (struct node){ 0 };
     if (!option_node_name(in, "syncer", &name, err))
         return false;
-    snprintf(node->folder, sizeof node->folder, "%.3900s/nodes/%s", in->home, name);
-    home_did(in->home, name, node->did);
-    node->peers = peer_list_new();
-    snprintf(path, sizeof path, "%s/node.db", node->folder);
-    if (!file_exists(path)) {
-        error_set(err, ERROR_MISSING, "rondo status lists the nodes of a home", "no node has been here");
-        return error_at(err, "%s", node->folder);
-    }
-    snprintf(path, sizeof path, "%s/blocks", node->folder);
-    node->journal = journal_open(node->folder, err);
-    node->course = node->journal ? calloc(1, sizeof *node->course) : NULL;
-    if (!node->course || !block_store_open(path, &node->blocks, err))
-        return false;
-    node->blocks.unsynced = journal_files(node->journal);
-    return course_load(node, in->argument[0], node->course, err);
-}
-
-static void folder_close(struct node *node)
-{
-    if (node->course)
-        course_free(node->course);
-    free(node->course);
-    journal_close(node->journal);
-    peer_list_free(node->peers);
+    snprintf(folder, sizeof folder, "%.3900s/nodes/%s", in->home, name);
+    return collect_open(node, folder, in->argument[0], getenv("RONDO_PASSPHRASE"), err);
 }
 
 static bool read_quota(const struct invocation *in, uint64_t *quota, struct error *err)
@@ -57,29 +34,6 @@ static bool read_quota(const struct invocation *in, uint64_t *quota, struct erro
     return !text || memory_size_read(text, quota) || error_set(err, ERROR_USAGE, "a size such as 500M or 8G", "--quota %s", text);
 }
 
-/* The round below which rounds may be dropped, from what the folder itself says. */
-static bool find_below(struct node *node, int64_t *below, struct error *err)
-{
-    uint32_t last;
-    struct hash record, certificate;
-    struct buffer bytes = { 0 };
-    struct document d = { 0 };
-    struct error none = { 0 };
-
-    *below = 0;
-    if (!journal_last_final(node->journal, node->course->id, &last, &none))
-        return none.code == ERROR_MISSING || (*err = none, false);
-    if (journal_final(node->journal, node->course->id, last, &record, &certificate, err) &&
-        journal_get_document(node->journal, record, &bytes, err) &&
-        document_read_as(DOCUMENT_RECORD, bytes.bytes, bytes.size, &d, err))
-        *below = collect_below(d.json, collect_verified(node));
-    else
-        error_at(err, "round %u", last);
-    document_free(&d);
-    buffer_free(&bytes);
-    return err->code == ERROR_NONE;
-}
-
 static int node_gc_main(struct invocation *in)
 {
     struct node node;
@@ -88,11 +42,11 @@ static int node_gc_main(struct invocation *in)
     bool dry = option_flag(in, "dry-run");
     uint64_t quota;
     int64_t below;
-    bool ok = read_quota(in, &quota, &err) && folder_open(in, &node, &err) && find_below(&node, &below, &err) &&
+    bool ok = read_quota(in, &quota, &err) && folder_open(in, &node, &err) && collect_find_below(&node, &below, &err) &&
               collect_run(&node, below, quota, dry, &c, &err);
 
     if (err.code != ERROR_USAGE)
-        folder_close(&node);
+        collect_close(&node);
     if (!ok)
         return command_fail(in, &err);
     if (in->json)
@@ -118,7 +72,7 @@ static int node_pin_main(struct invocation *in)
 
     usage = err.code == ERROR_USAGE;
     if (!usage)
-        folder_close(&node);
+        collect_close(&node);
     if (!ok)
         return command_fail(in, &err);
     if (in->json)

@@ -11,6 +11,7 @@
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/crypto/keyfile.h"
+#include "runtime/role/collect.h"
 #include "runtime/role/course_join.h"
 #include "runtime/role/driver.h"
 #include "runtime/role/home.h"
@@ -126,6 +127,22 @@ static bool lock(struct node *node, const char *role, struct error *err)
     return locked != NULL;
 }
 
+/* A node that keeps a quota makes room before it writes anything: a full disk would end its start. What is wrong with the folder is told by what
+ * opens it next. */
+static void make_room(const struct node_options *options, const char *run)
+{
+    struct node node;
+    struct collection c;
+    struct error none;
+    int64_t below;
+
+    if (!options->quota || !collect_open(&node, options->folder, run, options->passphrase, &none))
+        return;
+    if (collect_find_below(&node, &below, &none))
+        collect_run(&node, below, options->quota, false, &c, &none);
+    collect_close(&node);
+}
+
 /* How a node ended that ended without a fault. */
 struct end {
     char verdict[16]; /* of an auditor that asked about one contribution */
@@ -135,6 +152,9 @@ struct end {
 static bool run_node(const char *role, const struct node_options *options, const char *run, struct end *end, struct error *err)
 {
     struct node node = { 0 };
+
+    make_room(options, run);
+
     bool ok = kernel_start(err) && node_open(&node, role, options, err) && course_take_part(&node, run, err) &&
               lock(&node, role, err) && home_running_put(&node, err);
 

@@ -1,4 +1,5 @@
 #include "runtime/role/archive.h"
+#include "runtime/role/collect.h"
 #include "runtime/role/dataset.h"
 #include "runtime/role/sponsor.h"
 
@@ -252,10 +253,28 @@ bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, s
     return found || error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no node of this home has document %s", cid_text(id, cid));
 }
 
+/* What to do depends on why it is not here: nodes drop blocks of rounds that are over (collect.h). */
+static bool no_block(const struct archive *a, struct hash id, struct error *err)
+{
+    char cid[CID_TEXT];
+
+    for (size_t i = 0; i < a->count; i++) {
+        int64_t round = collect_dropped(a->nodes[i].journal, a->course.run);
+
+        if (round >= 0)
+            return error_set(
+                err, ERROR_MISSING,
+                "a node of the run without --quota, or pinned, may have it: name its home by --home, or rondo sync RUN "
+                "--peer URL fetches it; what all dropped nobody can recompute",
+                "no node of this home has block %s: %s dropped rounds up to %lld to keep its quota", cid_text(id, cid),
+                a->nodes[i].name, (long long)round);
+    }
+    return error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no node of this home has block %s", cid_text(id, cid));
+}
+
 static bool gather_block(struct archive *a, struct hash id, struct error *err)
 {
     bool found = block_has(&a->auditor.blocks, id);
-    char cid[CID_TEXT];
 
     for (size_t i = 0; i < a->count; i++) {
         struct buffer copy = { 0 };
@@ -270,7 +289,7 @@ static bool gather_block(struct archive *a, struct hash id, struct error *err)
         if (!ok)
             return error_at(err, "node %s", a->nodes[i].name);
     }
-    return found || error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no node of this home has block %s", cid_text(id, cid));
+    return found || no_block(a, id, err);
 }
 
 bool archive_gather(struct archive *a, struct hash id, bool object, struct error *err)

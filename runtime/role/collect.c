@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "native/base/file.h"
 #include "native/base/json.h"
+#include "runtime/crypto/keyfile.h"
 #include "runtime/role/course_needs.h"
 #include "runtime/store/object.h"
 
@@ -349,21 +351,27 @@ int64_t collect_below(const json_t *last_record, int64_t verified)
 }
 
 /* The rounds before it have nothing left to drop: they are not looked through again. The last one's state has been kept until now. */
-static const char *first_name(const struct node *node, char name[128])
+static const char *first_name(const char *run, char name[128])
 {
-    snprintf(name, 128, "collected/%s", node->course->run);
+    snprintf(name, 128, "collected/%s", run);
     return name;
+}
+
+int64_t collect_dropped(struct journal *journal, const char *run)
+{
+    char name[128];
+    struct buffer text = { 0 };
+    int64_t round = journal_get_note(journal, first_name(run, name), &text, NULL) ? strtol(buffer_text(&text), NULL, 10) : -1;
+
+    buffer_free(&text);
+    return round;
 }
 
 static int64_t first_kept(const struct node *node)
 {
-    char name[128];
-    struct buffer text = { 0 };
-    int64_t round =
-        journal_get_note(node->journal, first_name(node, name), &text, NULL) ? strtol(buffer_text(&text), NULL, 10) : 0;
+    int64_t round = collect_dropped(node->journal, node->course->run);
 
-    buffer_free(&text);
-    return round;
+    return round < 0 ? 0 : round;
 }
 
 static bool put_first_kept(struct node *node, int64_t round, struct error *err)
@@ -371,7 +379,7 @@ static bool put_first_kept(struct node *node, int64_t round, struct error *err)
     char name[128], text[24];
 
     snprintf(text, sizeof text, "%lld", (long long)round);
-    return journal_put_note(node->journal, first_name(node, name), text, strlen(text), err);
+    return journal_put_note(node->journal, first_name(node->course->run, name), text, strlen(text), err);
 }
 
 int64_t collect_verified(const struct node *node)
@@ -418,10 +426,86 @@ bool collect_run(struct node *node, int64_t below, uint64_t quota, bool dry, str
         ok = drop_round(&c, first++, err);
     ok = journal_forget_blocks(node->journal, (struct hash *)c.dropped.bytes, c.dropped.size / sizeof(struct hash),
                                ok ? err : NULL) &&
-         ok && (dry || put_first_kept(node, first ? first - 1 : 0, err));
+         ok && (dry || first == 0 || put_first_kept(node, first - 1, err));
     free(c.kept.slots);
     buffer_free(&c.dropped);
     return ok;
+}
+
+/* --- a folder that no process serves ------------------------------------------------------------------------------------- */
+
+static bool read_did(struct node *node, const char *passphrase, struct error *err)
+{
+    struct key_pair keys;
+    struct public_key key;
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/key.json", node->folder);
+    if (!file_exists(path)) /* a folder that was fetched: nobody's */
+        return true;
+    if (!keyfile_read(path, passphrase, &keys, err))
+        return error_at(err, "%s", path);
+    key = public_key_of(&keys.identity);
+    did_text(&key, node->did);
+    key_pair_wipe(&keys);
+    return true;
+}
+
+static bool open_folder(struct node *node, const char *run, const char *passphrase, struct error *err)
+{
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/node.db", node->folder);
+    if (!file_exists(path)) {
+        error_set(err, ERROR_MISSING, "rondo status lists the nodes of a home", "no node has been here");
+        return error_at(err, "%s", node->folder);
+    }
+    node->peers = peer_list_new();
+    node->course = calloc(1, sizeof *node->course);
+    node->journal = node->course && read_did(node, passphrase, err) ? journal_open(node->folder, err) : NULL;
+    snprintf(path, sizeof path, "%s/blocks", node->folder);
+    if (!node->journal || !block_store_open(path, &node->blocks, err))
+        return false;
+    node->blocks.unsynced = journal_files(node->journal);
+    return course_load(node, run, node->course, err);
+}
+
+bool collect_open(struct node *node, const char *folder, const char *run, const char *passphrase, struct error *err)
+{
+    *node = (struct node){ 0 };
+    snprintf(node->folder, sizeof node->folder, "%s", folder);
+    if (open_folder(node, run, passphrase, err))
+        return true;
+    collect_close(node);
+    return false;
+}
+
+void collect_close(struct node *node)
+{
+    if (node->course)
+        course_free(node->course);
+    free(node->course);
+    journal_close(node->journal);
+    peer_list_free(node->peers);
+    *node = (struct node){ 0 };
+}
+
+bool collect_find_below(struct node *node, int64_t *below, struct error *err)
+{
+    uint32_t last;
+    struct error no = { 0 };
+    struct collector c = { .node = node };
+    json_t *record;
+
+    *below = 0;
+    if (!journal_last_final(node->journal, node->course->id, &last, &no))
+        return no.code == ERROR_MISSING || (*err = no, false);
+    record = record_at(&c, node->course->id, last, err);
+    if (!record)
+        return error_at(err, "round %u", last);
+    *below = collect_below(record, collect_verified(node));
+    json_decref(record);
+    return true;
 }
 
 /* --- pins -------------------------------------------------------------------------------------------------------------- */

@@ -81,6 +81,8 @@ json_t *replay_job(struct archive *a, json_t *job, int64_t round, const json_t *
         json_object_set(job, "shards", shards);
         answer = archive_job(a, json_incref(job), progress, context_of_progress, err);
     }
+    if (!answer)
+        error_at(err, "round %lld: contribution of %s", (long long)round, did);
     json_decref(job);
     json_decref(document);
     json_decref(context);
