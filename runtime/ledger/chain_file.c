@@ -16,6 +16,7 @@ struct chain_file {
     sqlite3 *db;
     sqlite3_stmt *insert_block, *insert_entry, *select_block;
     int lock;
+    bool unsure; /* a sync of the log may have failed: nothing follows in it (journal.c, empty_log) */
 };
 
 static const char layout[] =
@@ -146,6 +147,7 @@ struct chain_file *chain_file_open(const char *path, bool only_read, struct erro
     if (!file)
         abort();
     file->lock = -1;
+    file->unsure = !only_read; /* the process before may have met one */
     if (only_read)
         opened = (file_exists(path) || error_set(err, ERROR_MISSING, NULL, "there is no ledger here")) &&
                  open_to_read(file, path, err);
@@ -282,12 +284,21 @@ static bool insert(struct chain_file *file, const struct chain_block *b, struct 
     return true;
 }
 
+static bool empty_log(struct chain_file *file, struct error *err)
+{
+    if (sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
+        return failed(file, err);
+    file->unsure = false;
+    return true;
+}
+
 bool chain_file_append(struct chain_file *file, const struct chain_block *block, struct error *err)
 {
-    if (!run(file, "BEGIN IMMEDIATE", err))
+    if ((file->unsure && !empty_log(file, err)) || !run(file, "BEGIN IMMEDIATE", err))
         return false;
     if (insert(file, block, err) && run(file, "COMMIT", err))
         return true;
+    file->unsure = true;
     if (!sqlite3_get_autocommit(file->db))
         sqlite3_exec(file->db, "ROLLBACK", NULL, NULL, NULL);
     return false;

@@ -44,7 +44,10 @@ bool block_put_hashed(const struct block_store *store, struct hash id, const voi
         if (good)
             return true;
     }
-    return file_write(path, bytes, size, 0644, err);
+    if (file_write(path, bytes, size, 0644, err))
+        return true;
+    unlink(path); /* its name may be there and not be synced: the next one would take it for stored */
+    return false;
 }
 
 bool block_put(const struct block_store *store, const void *bytes, size_t size, struct hash *id, struct error *err)
@@ -98,7 +101,7 @@ static bool stands_before(const struct block_arrival *list, size_t i)
 
 bool block_put_arrived(const struct block_store *store, struct block_arrival *list, size_t count, struct error *err)
 {
-    struct file_piece pieces[BLOCK_TOGETHER];
+    struct file_piece pieces[BLOCK_TOGETHER] = { 0 };
     char *paths = malloc(count * PATH_MAX + 1);
     size_t used = 0;
 
@@ -117,6 +120,8 @@ bool block_put_arrived(const struct block_store *store, struct block_arrival *li
 
     bool ok = file_write_all(pieces, used, 0644, err);
 
+    for (size_t i = 0; !ok && i < used; i++)
+        unlink(pieces[i].path);
     free(paths);
     return ok;
 }

@@ -124,9 +124,21 @@ static void run_full(struct journal *j)
     sqlite3_exec(j->db, "pragma synchronous = full", NULL, NULL, NULL);
 }
 
+/* After a sync that failed the system takes what it did not write for written, and a later sync of the log says that all is well: what follows in
+ * the log would be lost with it. So nothing does: what the log holds goes into the database, anew. */
+static bool empty_log(struct journal *j, struct error *err)
+{
+    if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
+        return journal_fail(j, err);
+    j->unsure = false;
+    return true;
+}
+
 bool journal_begin(struct journal *j, struct error *err)
 {
     assert(j->depth < JOURNAL_DEPTH);
+    if (!j->depth && j->unsure && !empty_log(j, err))
+        return false;
     if (!journal_run(j, j->depth ? "savepoint inner" : "begin immediate", err))
         return false;
     if (!j->depth)
@@ -148,7 +160,10 @@ bool journal_begin_lazily(struct journal *j, struct error *err)
 /* Files go into their folders once their rows are synced, with those of lazy writes before: a write without changes syncs nothing. */
 static bool commit(struct journal *j, bool ok, struct error *err)
 {
-    ok = ok && journal_run(j, "commit", err);
+    if (ok && !journal_run(j, "commit", err)) {
+        j->unsure = true;
+        ok = false;
+    }
     if (!ok && !sqlite3_get_autocommit(j->db))
         sqlite3_exec(j->db, "rollback", NULL, NULL, NULL);
     if (!ok)
@@ -213,11 +228,12 @@ static bool open_database(struct journal *j, const char *path, struct error *err
         !database_distrust(j->db))
         return journal_fail(j, err);
     /* One process a journal: an exclusive lock, taken with the first read, kept until the end. */
+    j->unsure = true; /* the process before may have met such a sync */
     return journal_run(j,
                        "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;"
-                       " pragma wal_autocheckpoint = 4000;",
+                       " pragma wal_autocheckpoint = 4000; begin immediate",
                        err) &&
-           journal_begin(j, err) && journal_end(j, make_tables(j, err), err);
+           make_tables(j, err) && journal_run(j, "commit", err);
 }
 
 static struct journal *journal_new(const char *folder, struct error *err)
@@ -549,8 +565,13 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
 
 bool journal_put_note(struct journal *j, const char *name, const void *bytes, size_t size, struct error *err)
 {
-    return journal_change(
-        j, journal_query(j, err, "insert or replace into notes (name, value) values (?, ?)", "tb", name, bytes, size), err);
+    return journal_begin(j, err) &&
+           journal_end(j,
+                       journal_change(j,
+                                      journal_query(j, err, "insert or replace into notes (name, value) values (?, ?)", "tb",
+                                                    name, bytes, size),
+                                      err),
+                       err);
 }
 
 bool journal_get_note(struct journal *j, const char *name, struct buffer *bytes, struct error *err)

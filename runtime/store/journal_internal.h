@@ -20,6 +20,7 @@ struct journal {
     unsigned depth;                    /* of writes within writes */
     size_t marks[JOURNAL_DEPTH];       /* files when each began */
     bool lazy;                         /* the open write is not synced by itself */
+    bool unsure;                       /* a sync of the log may have failed */
     bool copied;                       /* the folder is only read: its files are never written */
 };
 

@@ -1,0 +1,206 @@
+/* Every write point of a node's stores fails: the disk is full, once or until room is made, or does not sync, and takes what it was given for
+ * written all the same. The step says so, nothing that was acknowledged is lost, and the same step works once the disk does. */
+#include "crashing.h"
+
+/* What becomes of the node once a step has failed. */
+enum end {
+    GOES_ON,         /* tries again when the disk is well, and ends in order */
+    GOES_ON_AND_CUT, /* the same, and the power fails after the last step */
+    CUT,             /* the power fails at once */
+    KILLED,          /* the process alone ends */
+    RESTARTED,       /* the same; another goes on when the disk is well, and the power fails after the last step */
+    ENDS
+};
+
+struct trouble {
+    long at;
+    bool lasting; /* of the first write half finds room, and of those that follow nothing */
+    enum end end;
+};
+
+/* What the system will not write any more, whichever process syncs it; in memory that the processes share. */
+static struct undo *lost;
+enum { LOST = 256 };
+
+static void keep_lost(void)
+{
+    int count = 0;
+
+    for (struct undo *u = disk.undos; u; u = u->next)
+        if (u->doomed && count < LOST)
+            lost[count++] = *u;
+    lost[count].path[0] = '\0';
+}
+
+static void take_lost(void)
+{
+    for (int i = 0; lost[i].path[0]; i++) {
+        lost[i].next = disk.undos;
+        disk.undos = &lost[i];
+    }
+}
+
+static void end_there(enum end end)
+{
+    if (end == KILLED || end == RESTARTED) {
+        keep_lost();
+        _exit(9);
+    }
+    if (end == CUT) {
+        disk.lossy = true;
+        power_fails();
+    }
+    disk.faulty = disk.full = false;
+}
+
+static void say_so(const struct stores *s)
+{
+    if (s->err.code != ERROR_IO || !s->err.message[0]) {
+        print_message("%s: %s: %s\n", error_name(s->err.code), s->err.place, s->err.message);
+        _exit(3);
+    }
+}
+
+static void run_steps(const char *folder, int first, enum end end)
+{
+    struct stores s;
+
+    if (!stores_open(&s, folder)) {
+        say_so(&s);
+        journal_close(s.journal);
+        end_there(end);
+        if (!stores_open(&s, folder))
+            _exit(1);
+    }
+    for (int i = first; i < STEPS; i++) {
+        if (!step(&s, folder, i)) {
+            say_so(&s);
+            end_there(end);
+            if (!step(&s, folder, i))
+                _exit(2);
+        }
+        *acknowledged = i + 1;
+    }
+    if (end == GOES_ON_AND_CUT || end == CUT) {
+        disk.lossy = true;
+        power_fails();
+    }
+    journal_close(s.journal);
+    _exit(end == GOES_ON ? 0 : 9);
+}
+
+static int in_process(const char *folder, const struct trouble *t)
+{
+    int status;
+    pid_t pid;
+
+    *acknowledged = 0;
+    lost[0].path[0] = '\0';
+    pid = fork();
+    if (pid == 0) {
+        disk.on = disk.faulty = true;
+        disk.cut_at = t->at;
+        disk.cut = t->lasting ? CUT_MIDST : CUT_BEFORE;
+        disk.lasting = t->lasting;
+        run_steps(folder, 0, t->end);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Another process, on a disk that is well again, with what the first one lost. */
+static int goes_on(const char *folder)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        disk.on = true;
+        disk.cut_at = -1;
+        take_lost();
+        run_steps(folder, *acknowledged, GOES_ON_AND_CUT);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* On a disk that takes nothing a folder opens, and what it holds is read. */
+static int opens_on_a_full_disk(const char *folder)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct stores s;
+        struct buffer text = { 0 };
+        uint32_t round, view;
+
+        disk.on = disk.full = true;
+        disk.cut_at = -1;
+        if (!stores_open(&s, folder)) {
+            print_message("%s: %s\n", s.err.place, s.err.message);
+            _exit(1);
+        }
+        _exit(journal_load_round(s.journal, run, &round, &view, &text, &s.err) ? 0 : 2);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void check(const char *folder, const struct trouble *t, struct buffer *held)
+{
+    int status;
+
+    clear(folder);
+    status = in_process(folder, t);
+
+    if (t->end == RESTARTED && status == 9)
+        status = goes_on(folder);
+
+    int done = *acknowledged;
+
+    if (status != (t->end == GOES_ON ? 0 : 9))
+        fail_msg("point %ld, lasting %d, end %d: status %d after step %d", t->at, t->lasting, t->end, status, done);
+    if (t->end == KILLED && done > 2 && opens_on_a_full_disk(folder) != 0)
+        fail_msg("point %ld: the folder does not open on a full disk", t->at);
+    if (!look(folder, held) || !follows(held, done))
+        fail_msg("point %ld, lasting %d, end %d: after step %d it holds\n%s", t->at, t->lasting, t->end, done, buffer_text(held));
+}
+
+static void whatever_fails_is_told_and_nothing_acknowledged_is_lost(void **state)
+{
+    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    char folder[64];
+    struct buffer held = { 0 };
+    long points, failures = 0;
+
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/rondo_full_XXXXXX", memory);
+    assert_non_null(mkdtemp(folder));
+    note_states(folder);
+    clear(folder);
+    assert_int_equal(node_runs(folder, 0, -1, CUT_BEFORE, false, &points), 0);
+    for (long at = 0; at < points; at++) {
+        for (int end = 0; end < ENDS; end++, failures++)
+            check(folder, &(struct trouble){ .at = at, .end = (enum end)end }, &held);
+        check(folder, &(struct trouble){ .at = at, .lasting = true, .end = GOES_ON }, &held);
+        check(folder, &(struct trouble){ .at = at, .lasting = true, .end = KILLED }, &held);
+        failures += 2;
+    }
+    print_message("%ld write points, %ld failures\n", points, failures);
+    buffer_free(&held);
+    for (int i = 0; i < seen_count; i++)
+        buffer_free(&seen[i]);
+    clear(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_fails_is_told_and_nothing_acknowledged_is_lost),
+    };
+
+    acknowledged = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    lost = mmap(NULL, (LOST + 1) * sizeof *lost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
