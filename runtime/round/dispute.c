@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/round/fold.h"
-#include "runtime/round/record.h"
 #include "runtime/round/value.h"
 
 /* ---- lists of disputes ------------------------------------------------------------------------------------------------- */
@@ -62,6 +61,21 @@ bool disputes_ask(const json_t *before, const json_t *last, const char *type, co
     return false;
 }
 
+const json_t *disputes_entry_of(const json_t *record, const char *cid, const char **did)
+{
+    json_t *entry;
+    size_t i;
+    json_array_foreach(json_object_get(record, "unsettled"), i, entry)
+    {
+        const json_t *found = value_find(json_object_get(entry, "contributions"), "cid", cid);
+        if (found) {
+            *did = value_text(found, "did");
+            return entry;
+        }
+    }
+    return NULL;
+}
+
 void disputes_count(json_t *open, const json_t *before)
 {
     size_t i;
@@ -80,7 +94,7 @@ void disputes_keep_openings(json_t *openings, const json_t *record)
 {
     const char *did;
     for (size_t i = json_array_size(openings); i-- > 0;)
-        if (!record_find_contribution(record, value_text(json_array_get(openings, i), "contribution"), &did))
+        if (!disputes_entry_of(record, value_text(json_array_get(openings, i), "contribution"), &did))
             json_array_remove(openings, i);
 }
 
@@ -108,7 +122,7 @@ static void uphold(struct judging *j, const char *did, int64_t round, const char
 static void reject(struct judging *j, const char *did, const char *contribution)
 {
     const char *accused = "";
-    const json_t *entry = record_find_contribution(j->in->previous, contribution, &accused);
+    const json_t *entry = disputes_entry_of(j->in->previous, contribution, &accused);
     const json_t *of = value_find(json_object_get(entry, "contributions"), "cid", contribution);
     if (!value_find(j->out.rejected, "did", did))
         json_array_append_new(j->out.rejected,
@@ -166,7 +180,7 @@ static bool accuses_already(const struct judging *j, const char *contribution, c
 static void take_challenge(struct judging *j, const char *code, const json_t *payload)
 {
     const char *accused = NULL, *challenger = value_text(payload, "signer"), *cid = value_text(payload, "contribution");
-    const json_t *entry = record_find_contribution(j->in->previous, cid, &accused);
+    const json_t *entry = disputes_entry_of(j->in->previous, cid, &accused);
     int64_t index = value_integer(payload, "index");
     if (!entry || disputes_late(j->in->rules, j->out.open, value_integer(j->in->previous, "round") + 1, entry, payload))
         return;
@@ -186,7 +200,7 @@ static void take_challenge(struct judging *j, const char *code, const json_t *pa
 static void show_trace(struct judging *j, const char *code, const json_t *payload)
 {
     const char *accused = "", *cid = value_text(payload, "contribution");
-    const json_t *entry = record_find_contribution(j->in->previous, cid, &accused);
+    const json_t *entry = disputes_entry_of(j->in->previous, cid, &accused);
     const json_t *shown = trace_shown(j, cid, value_integer(payload, "index"));
     if (strcmp(code, "ok") || !entry || !value_is(payload, "signer", accused))
         return;

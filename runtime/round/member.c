@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/round/amendment.h"
+#include "runtime/round/dispute.h"
 #include "runtime/round/seed.h"
 
 /* ---- small helps ---------------------------------------------------------------------------------------------------- */
@@ -270,7 +271,7 @@ static void forget(struct member *m)
             value_is(held, "type", "contribution") || value_is(held, "type", "received") || value_is(held, "type", "commitment");
         bool old = bound && value_integer(payload, "round") < verified;
         old = old || (value_is(held, "type", "opening") && verified == m->round &&
-                      !record_find_contribution(m->previous, value_text(payload, "contribution"), &did));
+                      !disputes_entry_of(m->previous, value_text(payload, "contribution"), &did));
         if (old || (listed && json_integer_value(listed) < verified))
             json_object_del(m->documents, cid);
     }

@@ -126,7 +126,7 @@ const char *member_move_code(struct member *m, const json_t *document)
     const char *type = value_text(document, "type"), *cid = value_text(document, "cid"), *accused;
     const json_t *payload = json_object_get(document, "payload"), *code = json_object_get(m->codes, cid);
     const char *signer = value_text(payload, "signer"), *contribution = value_text(payload, "contribution");
-    const json_t *entry = record_find_contribution(m->previous, contribution, &accused);
+    const json_t *entry = disputes_entry_of(m->previous, contribution, &accused);
     if (!strcmp(type, "challenge") && value_lists(json_object_get(m->previous, "barred"), signer))
         return "barred"; /* it may still defend its work and end what it began */
     if (!entry)

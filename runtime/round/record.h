@@ -62,9 +62,6 @@ enum record_outcome {
 /* `*out` is a new reference: the record, or what is needed. */
 enum record_outcome record_of(const struct record_input *input, json_t **out, struct error *err);
 
-/* The open entry that holds this contribution, or NULL; then *did is who made it (borrowed). */
-const json_t *record_find_contribution(const json_t *record, const char *cid, const char **did);
-
 /* Nothing is left to settle or correct, and all rounds are over. */
 bool record_is_last(const struct rules *rules, const json_t *record);
 
