@@ -11,6 +11,7 @@
 #include "runtime/round/step_log.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/inner.h"
+#include "runtime/worker/plan.h"
 
 /* Plans are asked for round by round; beyond so many the quote takes the last one for the rest. */
 enum { PLANS_MOST = 1024, MEASURED_STEPS = 2, PAYLOAD_HEAD = 50 /* and the DID */ };

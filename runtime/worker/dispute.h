@@ -25,7 +25,8 @@
 #define RONDO_WORKER_DISPUTE_H
 
 #include "runtime/round/step_log.h"
-#include "runtime/worker/jobs.h"
+#include "runtime/worker/reporter.h"
+#include "runtime/worker/session.h"
 
 #define OPENING_MEDIA "application/vnd.rondo.opening"
 #define PICK_MEDIA    "application/vnd.rondo.pick"

@@ -8,8 +8,6 @@
 #include "runtime/worker/dispute_shape.h"
 #include "runtime/worker/running.h"
 
-enum { TILE_BYTES = MERKLE_TILE * MERKLE_LEAF };
-
 struct dispute_step {
     struct running running; /* its batch is that of the step; values and states: see dispute_load */
     bool loaded;

@@ -6,7 +6,7 @@
 #include "runtime/worker/carry.h"
 #include "runtime/worker/dispute_internal.h"
 #include "runtime/worker/failure.h"
-#include "runtime/worker/inner.h"
+#include "runtime/worker/jobs.h"
 #include "runtime/worker/spoiled.h"
 
 static bool read_object(struct session *s, const json_t *job, const char *name, const char *media, struct buffer *out,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "native/graph/tile.h"
-#include "runtime/worker/dispute_internal.h"
 #include "runtime/worker/session_internal.h"
 
 void dispute_shape_free(struct dispute_shape *shape)

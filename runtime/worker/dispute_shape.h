@@ -10,7 +10,10 @@
 #define RONDO_WORKER_DISPUTE_SHAPE_H
 
 #include "native/graph/place.h"
+#include "runtime/crypto/merkle_part.h"
 #include "runtime/worker/states.h"
+
+enum { TILE_BYTES = MERKLE_TILE * MERKLE_LEAF };
 
 struct dispute_shape {
     const struct graph *g; /* borrowed from the step that owns this */

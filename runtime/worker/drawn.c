@@ -6,6 +6,7 @@
 #include "runtime/worker/carry.h"
 #include "runtime/worker/generate.h"
 #include "runtime/worker/inner.h"
+#include "runtime/worker/jobs.h"
 #include "runtime/worker/training.h"
 
 struct drawn {

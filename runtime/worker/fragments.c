@@ -1,6 +1,6 @@
 #include "runtime/worker/fragments.h"
 
-#include "runtime/worker/inner.h"
+#include "runtime/worker/plan.h"
 
 enum { FRAGMENTS = 65536 };
 

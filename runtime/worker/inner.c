@@ -14,11 +14,6 @@
 #include "runtime/worker/fragments.h"
 #include "runtime/worker/running.h"
 
-double plan_number(const json_t *plan, const char *name, double otherwise)
-{
-    return json_decimal(json_object_get(plan, name), otherwise);
-}
-
 void inner_free(struct inner *inner)
 {
     step_log_free(&inner->log);

@@ -12,7 +12,8 @@
 
 #include "runtime/round/step_log.h"
 #include "runtime/worker/batch.h"
-#include "runtime/worker/jobs.h"
+#include "runtime/worker/reporter.h"
+#include "runtime/worker/session.h"
 
 struct inner {
     struct step_log log;
@@ -35,11 +36,5 @@ typedef bool inner_show(void *context, int64_t step, const struct batch *b, cons
                         struct error *err);
 bool inner_rollouts(struct session *s, const json_t *context, const json_t *shards, const json_t *carry, int64_t most,
                     inner_show *show, void *to, struct error *err);
-
-/* The step log that a contribution names, from the store. Errors: missing, those of step_log_decode. Free with step_log_free. */
-bool job_step_log(struct session *s, const json_t *document, struct step_log *log, struct error *err);
-
-/* A number of a plan: a JSON number or a decimal string; `otherwise` when absent. */
-double plan_number(const json_t *plan, const char *name, double otherwise);
 
 #endif

@@ -16,6 +16,7 @@
 #include "runtime/worker/fragments.h"
 #include "runtime/worker/inner.h"
 #include "runtime/worker/measuring.h"
+#include "runtime/worker/plan.h"
 #include "runtime/worker/rollouts.h"
 #include "runtime/worker/spoiled.h"
 #include "runtime/worker/values.h"

@@ -27,14 +27,9 @@
 #ifndef RONDO_WORKER_JOBS_H
 #define RONDO_WORKER_JOBS_H
 
+#include "runtime/round/step_log.h"
+#include "runtime/worker/reporter.h"
 #include "runtime/worker/session.h"
-
-/* Where progress goes: reports are lossy and for people. `value` is borrowed. */
-struct job_reporter {
-    void (*report)(void *context, json_t *value);
-    void *context;
-    bool every; /* each step, rather than a few a second */
-};
 
 json_t *job_plan(struct session *s, const json_t *job, struct error *err);
 json_t *job_train(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
@@ -45,6 +40,9 @@ json_t *job_move(struct session *s, const json_t *job, const struct job_reporter
 json_t *job_compare(struct session *s, const json_t *job, struct error *err);
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_adapter(struct session *s, const json_t *job, struct error *err);
+
+/* The step log that a contribution names, from the store. Errors: missing, those of step_log_decode. Free with step_log_free. */
+bool job_step_log(struct session *s, const json_t *document, struct step_log *log, struct error *err);
 
 /* `rondo --worker BLOCKS THREADS NICE`: serves jobs from standard input until it ends. The exit status. */
 int worker_main(int argc, char **argv);

@@ -7,7 +7,8 @@
 #ifndef RONDO_WORKER_MEASURING_H
 #define RONDO_WORKER_MEASURING_H
 
-#include "runtime/worker/jobs.h"
+#include "runtime/worker/reporter.h"
+#include "runtime/worker/session.h"
 
 /* The result of the job `evaluate`; NULL with `err`: missing (no row), non_finite, those of session_shard and session_step. */
 json_t *measuring_run(struct session *s, const json_t *job, const float *values, const struct job_reporter *to,

@@ -5,10 +5,11 @@
 
 #include "runtime/doc/documents.h"
 #include "runtime/round/plan_codec.h"
+#include "runtime/round/step_log.h"
 #include "runtime/worker/carry.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/fragments.h"
-#include "runtime/worker/inner.h"
+#include "runtime/worker/plan.h"
 #include "runtime/worker/reference.h"
 
 void running_free(struct running *r)

@@ -16,6 +16,7 @@
 #include "runtime/worker/carry.h"
 #include "runtime/worker/dispute.h"
 #include "runtime/worker/failure.h"
+#include "runtime/worker/jobs.h"
 #include "tests/fixture/fixture.h"
 
 /* A run in which a weight of the base is infinite, so that no loss is finite; and a contribution by a machine that held another weight. */

@@ -12,6 +12,7 @@
 #include "runtime/store/state_object.h"
 #include "runtime/worker/folding.h"
 #include "runtime/worker/fragments.h"
+#include "runtime/worker/jobs.h"
 #include "tests/fixture/fixture.h"
 
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"

@@ -12,6 +12,7 @@
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/folding.h"
+#include "runtime/worker/jobs.h"
 #include "tests/fixture/fixture.h"
 
 #define PAYLOAD_MEDIA "application/vnd.rondo.payload"

@@ -13,6 +13,7 @@
 #include "runtime/store/object.h"
 #include "runtime/worker/drawn.h"
 #include "runtime/worker/folding.h"
+#include "runtime/worker/jobs.h"
 #include "runtime/worker/rollouts.h"
 #include "tests/fixture/fixture.h"
 
