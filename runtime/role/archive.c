@@ -253,6 +253,23 @@ bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, s
     return found || error_set(err, ERROR_MISSING, ARCHIVE_ELSEWHERE, "no node of this home has document %s", cid_text(id, cid));
 }
 
+json_t *archive_contribution(struct archive *a, const char *cid, struct error *err)
+{
+    struct buffer bytes = { 0 };
+    struct document document = { 0 };
+    struct hash id;
+    json_t *json = NULL;
+
+    if (cid_parse(cid, &id, err) && archive_document(a, id, &bytes, err) &&
+        document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err))
+        json = json_incref(document.json);
+    document_free(&document);
+    buffer_free(&bytes);
+    if (!json)
+        error_at(err, "contribution %s", cid);
+    return json;
+}
+
 /* What to do depends on why it is not here: nodes drop blocks of rounds that are over (collect.h). */
 static bool no_block(const struct archive *a, struct hash id, struct error *err)
 {

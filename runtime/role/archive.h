@@ -58,6 +58,9 @@ void archive_close(struct archive *a);
 /* A document's bytes from any node; every copy is checked. */
 bool archive_document(struct archive *a, struct hash id, struct buffer *bytes, struct error *err);
 
+/* The fields of a contribution, by its name in a record; NULL with `err`. New reference. */
+json_t *archive_contribution(struct archive *a, const char *cid, struct error *err);
+
 /* What is stored and cannot be read as what it should be is damaged, however the reader put it: the error becomes a mismatch. */
 void archive_damaged(struct error *err);
 

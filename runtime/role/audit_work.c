@@ -19,7 +19,7 @@ static bool gather(struct archive *a, const char *cid, const char *what, struct 
 /* What a member's CHECK says, said again: "ok" or a code. New reference; NULL with `err`. */
 static json_t *check(struct audit *u, int64_t round, const json_t *listed, struct error *err)
 {
-    json_t *document = replay_contribution(&u->a, document_text(listed, "cid"), err), *answer = NULL,
+    json_t *document = archive_contribution(&u->a, document_text(listed, "cid"), err), *answer = NULL,
            *context = document ? verifier_context(&u->a, round, document_text(listed, "did")) : NULL;
 
     if (document && !context)

@@ -247,7 +247,7 @@ static bool compare_trainer(struct bisecting *b, struct parted *p, bool *equal, 
     if (!*equal)
         return true;
     for (size_t i = 0; ok && i < 2; i++) {
-        documents[i] = replay_contribution(&b->a[i], value_text(p->listed[i], "cid"), err);
+        documents[i] = archive_contribution(&b->a[i], value_text(p->listed[i], "cid"), err);
         ok = documents[i] && read_log(&b->a[i], documents[i], &logs[i], err);
     }
     if (ok && (p->leaf = step_log_difference(&logs[0], &logs[1])) >= 0) {

@@ -40,7 +40,7 @@ static json_t *round_loss(struct archive *a, const json_t *record, struct error 
 
     json_array_foreach(json_object_get(record, "contributions"), index, each)
     {
-        json_t *document = value_is(each, "code", "ok") ? replay_contribution(a, document_text(each, "cid"), err) : NULL;
+        json_t *document = value_is(each, "code", "ok") ? archive_contribution(a, document_text(each, "cid"), err) : NULL;
 
         if (document) {
             sum += (double)document_float(json_object_get(document, "loss"));

@@ -9,23 +9,6 @@
 #include "runtime/round/fold.h"
 #include "runtime/round/value.h"
 
-json_t *replay_contribution(struct archive *a, const char *cid, struct error *err)
-{
-    struct buffer bytes = { 0 };
-    struct document document = { 0 };
-    struct hash id;
-    json_t *json = NULL;
-
-    if (cid_parse(cid, &id, err) && archive_document(a, id, &bytes, err) &&
-        document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, &document, err))
-        json = json_incref(document.json);
-    document_free(&document);
-    buffer_free(&bytes);
-    if (!json)
-        error_at(err, "contribution %s", cid);
-    return json;
-}
-
 static bool gather_text(struct archive *a, const char *cid, const char *what, struct error *err)
 {
     struct hash id;
@@ -65,7 +48,7 @@ json_t *replay_job(struct archive *a, json_t *job, int64_t round, const json_t *
 {
     const json_t *previous = archive_record(a, round - 1), *record = archive_record(a, round);
     const char *cid = document_text(listed, "cid"), *did = document_text(listed, "did");
-    json_t *document = replay_contribution(a, cid, err), *context = NULL, *shards = NULL, *answer = NULL;
+    json_t *document = archive_contribution(a, cid, err), *context = NULL, *shards = NULL, *answer = NULL;
 
     if (document)
         context = assignment_context(&a->course.rules, previous, round, document_hash(record, "seed"),
@@ -334,7 +317,7 @@ bool replay_traffic(struct archive *a, int64_t parameters, int64_t *sent, int64_
 
         json_array_foreach(json_object_get(record, "contributions"), index, each)
         {
-            json_t *document = replay_contribution(a, document_text(each, "cid"), err);
+            json_t *document = archive_contribution(a, document_text(each, "cid"), err);
 
             if (!document)
                 return false;

@@ -33,7 +33,4 @@ bool replay_traffic(struct archive *a, int64_t parameters, int64_t *sent, int64_
 json_t *replay_job(struct archive *a, json_t *job, int64_t round, const json_t *listed, worker_progress *progress,
                    void *context_of_progress, struct error *err);
 
-/* A contribution's payload document; NULL with `err`. New reference. */
-json_t *replay_contribution(struct archive *a, const char *cid, struct error *err);
-
 #endif

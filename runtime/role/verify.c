@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/role/replay.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/value.h"
 #include "runtime/worker/failure.h"
@@ -58,7 +57,7 @@ static json_t *payloads_of(struct verifier *v, const json_t *request)
         json_array_foreach(json_object_get(round, "contributions"), k, each)
         {
             const char *cid = document_text(each, "cid");
-            json_t *document = ok ? replay_contribution(v->a, cid, &v->fault) : NULL;
+            json_t *document = ok ? archive_contribution(v->a, cid, &v->fault) : NULL;
             struct hash id;
 
             ok = document && cid_parse(document_text(document, "payload"), &id, &v->fault) &&
