@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "runtime/doc/documents.h"
-#include "runtime/role/driver.h"
 
 static const struct {
     const char *name, *help, *labels[2];
@@ -105,28 +104,21 @@ static void http_text(struct node *node, struct buffer *out)
     gauge(out, "rondo_http_connections", "Connections open now.", http_server_connections(node->server));
 }
 
-static void machine_text(struct node *node, struct buffer *out)
+static void machine_text(const struct metrics_machine *machine, struct buffer *out)
 {
-    json_t *status = node->driver ? driver_status(node->driver) : NULL;
-    const json_t *view = json_object_get(status, "view");
+    const json_t *view = json_object_get(machine->status, "view"), *last = machine->last;
 
-    if (!status)
-        return;
-    gauge(out, "rondo_round", "The open round.", (double)driver_round(node->driver));
+    gauge(out, "rondo_round", "The open round.", (double)machine->round);
     if (view)
         gauge(out, "rondo_view", "The view of the open round; -1 before voting.", (double)json_integer_value(view));
     head(out, "rondo_phase", "gauge", "1 for the phase that the machine is in.");
-    buffer_printf(out, "rondo_phase{phase=\"%s\"} 1\n", document_text(status, "phase"));
-    json_decref(status);
-
-    const json_t *last = json_object_get(driver_final(node->driver, driver_round(node->driver) - 1), "record");
-
+    buffer_printf(out, "rondo_phase{phase=\"%s\"} 1\n", document_text(machine->status, "phase"));
     gauge(out, "rondo_disputes_open", "Disputes open in the last record.",
           (double)json_array_size(json_object_get(last, "disputes")));
     gauge(out, "rondo_convicted", "Machines convicted so far.", (double)json_array_size(json_object_get(last, "convicted")));
 }
 
-void metrics_text(struct node *node, struct buffer *out)
+void metrics_text(struct node *node, const struct metrics_machine *machine, struct buffer *out)
 {
     uint64_t known, read;
     size_t silent = 0, peers = peer_list_count(node->peers);
@@ -136,7 +128,8 @@ void metrics_text(struct node *node, struct buffer *out)
     head(out, "rondo_build_info", "gauge", "Version and role.");
     buffer_printf(out, "rondo_build_info{version=\"%s\",role=\"%s\"} 1\n", RONDO_VERSION, node->role);
     gauge(out, "rondo_up_seconds", "Seconds since the node was opened.", (double)(uv_now(&node->loop) - node->opened) / 1000);
-    machine_text(node, out);
+    if (machine)
+        machine_text(machine, out);
     counters_text(node, out);
     verified_counts(node->known, &known, &read);
     head(out, "rondo_documents_read_total", "counter", "Documents read: known from before, or verified.");

@@ -39,7 +39,14 @@ void metrics_count(struct node *node, enum metric metric, const char *first, con
 /* What a decided record holds. */
 void metrics_record(struct node *node, const json_t *record);
 
-/* Everything, as text. */
-void metrics_text(struct node *node, struct buffer *out);
+/* What is told of a node's machine; all borrowed. */
+struct metrics_machine {
+    const json_t *status; /* driver_status */
+    int64_t round;        /* driver_round */
+    const json_t *last;   /* the newest record, or NULL */
+};
+
+/* Everything, as text; `machine` NULL where the node has none. */
+void metrics_text(struct node *node, const struct metrics_machine *machine, struct buffer *out);
 
 #endif

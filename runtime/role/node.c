@@ -1,5 +1,4 @@
 #include "runtime/role/node.h"
-#include "runtime/role/metrics.h"
 
 #include <malloc.h>
 #include <signal.h>

@@ -44,9 +44,20 @@ static void get_status(struct http_request *request, void *context)
 
 static void get_metrics(struct http_request *request, void *context)
 {
+    struct node *node = node_of(context);
+    struct driver *driver = node->driver;
+    struct metrics_machine machine = { 0 };
     struct buffer text = { 0 };
 
-    metrics_text(node_of(context), &text);
+    if (driver) {
+        machine.round = driver_round(driver);
+        machine.last = json_object_get(driver_final(driver, machine.round - 1), "record");
+    }
+    json_t *status = driver ? driver_status(driver) : NULL;
+
+    machine.status = status;
+    metrics_text(node, status ? &machine : NULL, &text);
+    json_decref(status);
     http_answer_buffer(request, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
     buffer_free(&text);
 }
