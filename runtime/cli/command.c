@@ -13,18 +13,6 @@
 
 enum { HOME_LONGEST = 2048 };
 
-const struct option common_options[] = {
-    { "help", NULL, "this page" },
-    { "json", NULL, "one JSON object as the result (streams: JSON lines, the result last)" },
-    { "home", "DIR", "data folder (default $RONDO_HOME, then $XDG_DATA_HOME/rondo)" },
-    { "quiet", NULL, "no progress" },
-    { "threads", "N", "threads of a worker (default: this machine's cores)" },
-    { "memory", "SIZE",
-      "of a worker's step, such as 8G (also RONDO_MEMORY; default: three quarters of the machine's or container's)" },
-    { "no-color", NULL, "plain text (also NO_COLOR, or output that is no terminal)" },
-    { NULL, NULL, NULL },
-};
-
 static const struct option *find_option(const struct option *list, const char *name, size_t size)
 {
     for (; list && list->name; list++)

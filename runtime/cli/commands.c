@@ -56,3 +56,15 @@ const struct command *const commands[] = {
     NULL,
 };
 /* clang-format on */
+
+const struct option common_options[] = {
+    { "help", NULL, "this page" },
+    { "json", NULL, "one JSON object as the result (streams: JSON lines, the result last)" },
+    { "home", "DIR", "data folder (default $RONDO_HOME, then $XDG_DATA_HOME/rondo)" },
+    { "quiet", NULL, "no progress" },
+    { "threads", "N", "threads of a worker (default: this machine's cores)" },
+    { "memory", "SIZE",
+      "of a worker's step, such as 8G (also RONDO_MEMORY; default: three quarters of the machine's or container's)" },
+    { "no-color", NULL, "plain text (also NO_COLOR, or output that is no terminal)" },
+    { NULL, NULL, NULL },
+};
