@@ -19,7 +19,7 @@
 #include "native/kernel/class.h"
 #include "native/kernel/pool.h"
 #include "runtime/role/archive.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/round/assignment.h"
 #include "runtime/round/value.h"
 #include "runtime/script/host.h"
@@ -249,7 +249,7 @@ static bool print_size(int64_t rank, struct error *err)
     bool ok = true;
 
     for (size_t i = 0; ok && i < 3; i++)
-        ok = script_set_read(sponsor_scripts_folder(folder), names[i], NULL, &sets[i], err);
+        ok = script_set_read(run_file_scripts(folder), names[i], NULL, &sets[i], err);
     ok = ok && script_trace_model(&sets[0].bundle, &model, &patient, &traces[0], err) &&
          script_trace_objective(&sets[1].bundle, &objective, &patient, &traces[1], err) &&
          layout_new(&layout, traces[0].meta, err);

@@ -5,7 +5,7 @@
 
 #include "native/graph/execute.h"
 #include "runtime/cli/benches.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/script/host.h"
 
 /* Contributions of one round: PEERS updates of ROWS x COLUMNS values, combined by the shipped rules as a worker runs them, on one thread. */
@@ -118,7 +118,7 @@ static bool trace(const char *rule, struct script_trace *out, struct error *err)
 
     snprintf(axes, sizeof axes, "out=%d inp=%d", ROWS, COLUMNS);
     params = json_pack("[{s:s, s:s, s:s}]", "name", "weight", "kind", "matrix", "axes", axes);
-    ok = script_set_read(sponsor_scripts_folder(folder), rule, NULL, &set, err) &&
+    ok = script_set_read(run_file_scripts(folder), rule, NULL, &set, err) &&
          script_trace_aggregator(&set.bundle, &(struct script_aggregator_request){ .peers = PEERS, .params = params }, &patient,
                                  out, err);
     script_set_free(&set);

@@ -7,7 +7,7 @@
 #include "runtime/cli/eval_choices.h"
 #include "runtime/role/archive.h"
 #include "runtime/role/dataset.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 
 static void told(void *context, json_t *progress)
 {
@@ -32,7 +32,7 @@ static bool choose_data(const struct invocation *in, struct measure *m, struct e
     json_t *eval = NULL;
 
     if (in->arguments > 0) {
-        m->run = sponsor_read_run_file(in->argument[0], sponsor_scripts_folder(scripts), err);
+        m->run = run_file_read(in->argument[0], run_file_scripts(scripts), err);
         if (!m->run)
             return false;
         eval = json_object_get(json_object_get(m->run, "network"), "eval");

@@ -9,7 +9,7 @@
 #include "native/text/template.h"
 #include "native/text/tokenizer.h"
 #include "runtime/cli/commands.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/script/host.h"
 
 enum { JSON_LIMIT = 64 << 20 };
@@ -62,7 +62,7 @@ static int script_raises(lua_State *l, bool check)
     struct error err = { 0 };
     char folder[4096];
 
-    if (script_set_read(sponsor_scripts_folder(folder), file, options, &set, &err))
+    if (script_set_read(run_file_scripts(folder), file, options, &set, &err))
         meta = check ? script_check(&set.bundle, config, NULL, &err) : script_describe(&set.bundle, NULL, &err);
     script_set_free(&set);
     json_decref(options);

@@ -9,7 +9,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/role/bench.h"
 #include "runtime/role/fit.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/script/host.h"
 
 enum { CONFIG_LIMIT = 16 << 20 };
@@ -121,7 +121,7 @@ static bool read_script(const struct invocation *in, json_t *options, struct scr
 {
     char folder[4096];
 
-    return script_set_read(sponsor_scripts_folder(folder), in->argument[0], options, set, err);
+    return script_set_read(run_file_scripts(folder), in->argument[0], options, set, err);
 }
 
 /* --- describe and check --------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 #include "native/kernel/pool.h"
 #include "runtime/cli/step_load.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/worker/batch.h"
 #include "runtime/worker/step.h"
 
@@ -32,7 +32,7 @@ static bool traced(struct decode_load *l, int64_t rows, struct error *err)
     char folder[4096];
     json_t *config = step_load_config(LAYERS);
     struct script_model_request model = { .config = config, .rows = rows, .time = 1, .scale = 1 };
-    bool ok = script_set_read(sponsor_scripts_folder(folder), "llama", NULL, &l->set, err) &&
+    bool ok = script_set_read(run_file_scripts(folder), "llama", NULL, &l->set, err) &&
               script_trace_model(&l->set.bundle, &model, &patient, &l->trace, err);
 
     json_decref(config);

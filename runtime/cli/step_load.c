@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "native/kernel/pool.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/worker/batch.h"
 #include "runtime/worker/step.h"
 
@@ -53,7 +53,7 @@ static bool traced(struct step_load *l, const struct step_load_options *o, struc
     bool ok = true;
 
     for (size_t i = 0; ok && i < PARTS; i++)
-        ok = script_set_read(sponsor_scripts_folder(folder), names[i], NULL, &l->sets[i], err);
+        ok = script_set_read(run_file_scripts(folder), names[i], NULL, &l->sets[i], err);
     ok = ok && script_trace_model(&l->sets[0].bundle, &model, &patient, &l->traces[0], err) &&
          script_trace_objective(&l->sets[1].bundle, &objective, &patient, &l->traces[1], err) &&
          layout_new(&l->layout, l->traces[0].meta, err);

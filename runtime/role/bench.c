@@ -9,7 +9,7 @@
 #include "native/base/file.h"
 #include "native/model/adapter.h"
 #include "native/model/source.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/script/host.h"
 
 enum { ROUNDS = 2, TRAINERS = 7 };
@@ -43,7 +43,7 @@ const char *bench_pocket(char path[4200])
 {
     char scripts[4096];
 
-    snprintf(path, 4200, "%s/../models/pocket", sponsor_scripts_folder(scripts));
+    snprintf(path, 4200, "%s/../models/pocket", run_file_scripts(scripts));
     if (strcmp(path, "scripts/../models/pocket") == 0)
         snprintf(path, 4200, "models/pocket");
     return path;
@@ -219,7 +219,7 @@ static json_t *open_job(const char *path, const json_t *config, const char *adap
     json_t *scripts = json_object(), *imports = json_object(), *spec, *job = NULL;
     json_t *told = adapter ? adapter_describe(adapter, err) : json_pack("{s:s}", "kind", "none");
 
-    sponsor_scripts_folder(folder);
+    run_file_scripts(folder);
     if (told && add_model_script(folder, config, scripts, imports, err) && add_part(folder, "chat_sft", scripts, imports, err) &&
         add_part(folder, "sgd", scripts, imports, err) && add_part(folder, "diloco", scripts, imports, err)) {
         spec = json_pack("{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:{s:s}, s:[], s:O, s:O, s:I, s:I, s:{s:i}}", "model", "script",

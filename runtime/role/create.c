@@ -6,6 +6,7 @@
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "runtime/role/books.h"
+#include "runtime/role/run_file.h"
 #include "runtime/role/sponsor.h"
 
 enum { LIST_LIMIT = 1 << 20 };
@@ -108,10 +109,10 @@ static unsigned __int128 sum_of_draft(const json_t *draft)
 static bool make_run(struct creating *c, struct books *books, struct error *err)
 {
     char scripts[4096];
-    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts), .blocks = &c->blocks, .keys = &c->keys };
+    struct sponsor_setting setting = { .scripts = run_file_scripts(scripts), .blocks = &c->blocks, .keys = &c->keys };
     struct ledger_status ledger;
-    json_t *file = sponsor_read_run_file(c->options->what, setting.scripts, err), *draft = json_object_get(file, "spec"),
-           *panel = NULL, *allowed = NULL;
+    json_t *file = run_file_read(c->options->what, setting.scripts, err), *draft = json_object_get(file, "spec"), *panel = NULL,
+           *allowed = NULL;
     bool ok = file && read_list(c->options->panel, "panel", &panel, err);
 
     ok = ok && read_list(c->options->allow, "allow", &allowed, err);

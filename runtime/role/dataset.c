@@ -10,7 +10,7 @@
 #include "runtime/doc/canonical.h"
 #include "runtime/doc/documents.h"
 #include "runtime/role/course.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 #include "runtime/store/object.h"
 
 enum { SHARE_ONE = 1000000000, FILES_MOST = 4096 };
@@ -55,7 +55,7 @@ static bool add_file(struct shards *s, const char *path, struct error *err)
 {
     struct rows rows = { 0 };
     char found[4096];
-    bool ok = rows_open(&rows, sponsor_find(path, found), err);
+    bool ok = rows_open(&rows, run_file_find(path, found), err);
 
     for (size_t i = 0; ok && i < rows.count; i++)
         add_row(s, rows.bytes + rows.rows[i].offset, rows.rows[i].size, 0, s->count - 1);
@@ -115,7 +115,7 @@ static bool open_corpus(struct corpus *c, const json_t *described, struct error 
         if (!json_is_string(file))
             return error_set(err, ERROR_TYPE, NULL, "files[%zu] is no path", index);
         c->count++;
-        if (!rows_open(rows, sponsor_find(json_string_value(file), found), err))
+        if (!rows_open(rows, run_file_find(json_string_value(file), found), err))
             return false;
         c->rows += rows->count;
         for (size_t i = 0; i < rows->count; i++)
@@ -432,7 +432,7 @@ static bool row_found(const json_t *files, const char *bytes, size_t size, char 
         struct error none = { 0 };
         char path[4096];
 
-        if (!found && json_is_string(file) && rows_open(&rows, sponsor_find(json_string_value(file), path), &none))
+        if (!found && json_is_string(file) && rows_open(&rows, run_file_find(json_string_value(file), path), &none))
             for (size_t i = 0; i < rows.count && !found; i++) {
                 const struct row *row = &rows.rows[i];
 

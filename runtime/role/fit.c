@@ -9,6 +9,7 @@
 #include "native/base/json.h"
 #include "runtime/role/archive.h"
 #include "runtime/role/dataset.h"
+#include "runtime/role/run_file.h"
 #include "runtime/role/sponsor.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
@@ -115,7 +116,7 @@ static bool make_run(struct fit *f, struct error *err)
     allowed = name_trainers(f);
     alone(f, panel);
 
-    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
+    struct sponsor_setting setting = { .scripts = run_file_scripts(scripts),
                                        .blocks = &f->a.auditor.blocks,
                                        .keys = &keys,
                                        .panel = panel,
@@ -342,8 +343,7 @@ json_t *fit_run(const struct fit_options *options, struct error *err)
 {
     struct fit f = { .options = options };
     char scripts[4096];
-    json_t *run = options->run ? json_incref(options->run)
-                               : sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err),
+    json_t *run = options->run ? json_incref(options->run) : run_file_read(options->runfile, run_file_scripts(scripts), err),
            *result = NULL, *dataset;
     int64_t last;
     bool ok = run && archive_new(&f.a, options->home, err);

@@ -8,7 +8,7 @@
 #include "native/text/conversation.h"
 #include "runtime/crypto/hash.h"
 #include "runtime/doc/documents.h"
-#include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 
 enum { TEMPLATE_LIMIT = 1 << 20 };
 
@@ -20,7 +20,7 @@ static struct template *read_template(const json_t *draft, const struct model_so
     struct template *template = NULL;
     char found[4096];
 
-    if (path && strcmp(path, "model") != 0 && file_read(sponsor_find(path, found), TEMPLATE_LIMIT, &text, err))
+    if (path && strcmp(path, "model") != 0 && file_read(run_file_find(path, found), TEMPLATE_LIMIT, &text, err))
         template = template_new((const char *)text.bytes, text.size, err);
     else if (own && (!path || strcmp(path, "model") == 0))
         template = template_new(own, strlen(own), err);
@@ -73,7 +73,7 @@ static bool read_as_run(const json_t *draft, const char *base, const char *path,
 {
     char found[4096];
     const char *day = document_text(draft, "template_date");
-    struct model_source *model = model_open(sponsor_find(base, found), err);
+    struct model_source *model = model_open(run_file_find(base, found), err);
     struct tokenizer *tokenizer = NULL;
     struct template *template = NULL;
     struct date date = TEMPLATE_DATE;
@@ -124,7 +124,7 @@ bool held_out_check(const json_t *draft, const json_t *network, struct error *er
         error_set(err, ERROR_RANGE, "leave it out to evaluate all rows", "a whole number from 1 is needed");
         return error_at(err, "network.eval.rows");
     }
-    path = sponsor_find(path, found);
+    path = run_file_find(path, found);
     if (!file_exists(path)) {
         error_set(err, ERROR_MISSING, "paths are relative to the folder the command runs in", "there is no file %s", path);
         return error_at(err, "network.eval.data");

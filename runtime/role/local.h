@@ -20,10 +20,7 @@ struct local_options {
     bool json, quiet;
 };
 
-/* The result object (docs/operator.md); new reference. NULL with `err`; code none when it was interrupted. */
+/* The result object (docs/researcher.md); new reference. NULL with `err`; code none when it was interrupted. */
 json_t *local_run(const struct local_options *options, struct error *err);
-
-/* The fields of a run file's `network` (NULL: none), but for `eval`. */
-bool local_network_check(const json_t *network, struct error *err);
 
 #endif

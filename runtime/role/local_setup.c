@@ -8,6 +8,7 @@
 #include "runtime/ledger/client.h"
 #include "runtime/role/local_internal.h"
 #include "runtime/role/node.h"
+#include "runtime/role/run_file.h"
 
 static void path_of(const struct local *l, char path[4200], const char *rest)
 {
@@ -56,47 +57,10 @@ static int64_t network_number(struct local *l, const char *name, int64_t most, s
     return 0;
 }
 
-/* A list of one value a trainer, in their order; those beyond its end have none. */
-static bool check_each(const json_t *network, const char *name, json_type type, const char *hint, struct error *err)
-{
-    json_t *list = json_object_get(network, name), *each;
-    size_t i;
-
-    if (list && !json_is_array(list))
-        return error_set(err, ERROR_TYPE, hint, "a list is expected") || error_at(err, "network.%s", name);
-    json_array_foreach(list, i, each)
-    {
-        if (json_typeof(each) != type)
-            return error_set(err, ERROR_TYPE, hint, "another kind of value") || error_at(err, "network.%s[%zu]", name, i);
-    }
-    return true;
-}
-
-bool local_network_check(const json_t *network, struct error *err)
-{
-    static const char *const known[] = { "trainers", "syncers", "eval", "capacity", "regions" };
-    const char *name;
-    json_t *value;
-
-    json_object_foreach((json_t *)(uintptr_t)network, name, value)
-    {
-        bool is_known = false;
-
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            is_known |= strcmp(name, known[i]) == 0;
-        if (!is_known) {
-            error_set(err, ERROR_UNKNOWN, "it has trainers, syncers, eval, capacity and regions", "unknown field \"%s\"", name);
-            return error_at(err, "network");
-        }
-    }
-    return check_each(network, "capacity", JSON_INTEGER, "capacity = { 4, 1 }: a whole number a trainer", err) &&
-           check_each(network, "regions", JSON_STRING, "regions = { \"eu\", \"us\" }: a name a trainer", err);
-}
-
 static bool read_run_file(struct local *l, struct error *err)
 {
     char scripts[4096];
-    json_t *run = sponsor_read_run_file(l->options.runfile, sponsor_scripts_folder(scripts), err);
+    json_t *run = run_file_read(l->options.runfile, run_file_scripts(scripts), err);
 
     if (!run)
         return false;
@@ -108,7 +72,7 @@ static bool read_run_file(struct local *l, struct error *err)
         error_set(err, ERROR_MISSING, "a run file returns { spec = {...}, network = {...} }", "`spec` and `network` are needed");
         return error_at(err, "%s", l->options.runfile);
     }
-    if (!local_network_check(l->network, err))
+    if (!run_file_check_network(l->network, err))
         return error_at(err, "%s", l->options.runfile);
     l->trainers = network_number(l, "trainers", LOCAL_TRAINERS, err);
     l->syncers = l->trainers ? network_number(l, "syncers", LOCAL_SYNCERS, err) : 0;
@@ -274,7 +238,7 @@ static bool make_run(struct local *l, const struct key_pair *keys, const struct 
     char scripts[4096], nonce[33], path[4200], cid[CID_TEXT], hash[HASH_TEXT];
     struct ledger_status status;
     json_t *panel = panel_of(l, err), *allowed = panel ? allowed_of(l, err) : NULL;
-    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
+    struct sponsor_setting setting = { .scripts = run_file_scripts(scripts),
                                        .blocks = blocks,
                                        .keys = keys,
                                        .panel = panel,

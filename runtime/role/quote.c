@@ -10,8 +10,8 @@
 
 #include "runtime/ledger/local.h"
 #include "runtime/role/held_out.h"
-#include "runtime/role/local.h"
 #include "runtime/role/quote_internal.h"
+#include "runtime/role/run_file.h"
 #include "runtime/role/sponsor.h"
 
 enum { CHECK_CHAIN = 31337 };
@@ -109,7 +109,7 @@ static bool make_run(struct quote *q, struct error *err)
     }
     placeholder_keys("sponsor", 1, &keys);
 
-    struct sponsor_setting setting = { .scripts = sponsor_scripts_folder(scripts),
+    struct sponsor_setting setting = { .scripts = run_file_scripts(scripts),
                                        .blocks = &q->a.auditor.blocks,
                                        .keys = &keys,
                                        .panel = panel,
@@ -132,7 +132,7 @@ static bool check_network(struct quote *q, struct error *err)
     if (!json_is_object(q->draft))
         return error_set(err, ERROR_MISSING, "a run file returns { spec = {...}, network = {...} }",
                          "spec: this field is missing");
-    return local_network_check(q->network, err) && held_out_check(q->draft, q->network, err);
+    return run_file_check_network(q->network, err) && held_out_check(q->draft, q->network, err);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ json_t *quote_of(const struct quote_options *options, struct error *err)
     bool ok;
 
     snprintf(folder, sizeof folder, "%.4000s/check-%ld", options->home, (long)getpid());
-    run = sponsor_read_run_file(options->runfile, sponsor_scripts_folder(scripts), err);
+    run = run_file_read(options->runfile, run_file_scripts(scripts), err);
     q.draft = json_object_get(run, "spec");
     q.network = json_object_get(run, "network");
     ok = run && archive_new(&q.a, folder, err);

@@ -1,4 +1,5 @@
 #include "runtime/role/sponsor.h"
+#include "runtime/role/run_file.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -19,61 +20,6 @@
 #include "runtime/store/object.h"
 
 enum { FILE_LIMIT = 1 << 30 };
-
-const char *sponsor_scripts_folder(char path[4096])
-{
-    const char *given = getenv("RONDO_SCRIPTS");
-    char program[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
-
-    if (given && given[0]) {
-        snprintf(path, 4096, "%s", given);
-        return path;
-    }
-    if (file_exists("scripts/objectives")) {
-        snprintf(path, 4096, "scripts");
-        return path;
-    }
-    program[size > 0 ? size : 0] = '\0';
-    for (int up = 0; up < 2; up++) {
-        char *slash = strrchr(program, '/');
-
-        if (slash)
-            *slash = '\0';
-    }
-    snprintf(path, 4096, "%.4000s/share/rondo/scripts", program);
-    if (!file_exists(path))
-        snprintf(path, 4096, "%.4000s/scripts", program); /* build/rondo of a checkout */
-    return path;
-}
-
-const char *sponsor_find(const char *path, char found[4096])
-{
-    char scripts[4096];
-
-    if (path[0] == '/' || file_exists(path))
-        return path;
-    snprintf(found, 4096, "%.3000s/../%.1000s", sponsor_scripts_folder(scripts), path);
-    return file_exists(found) ? found : path;
-}
-
-json_t *sponsor_read_run_file(const char *path, const char *scripts, struct error *err)
-{
-    struct script_set set;
-    json_t *run;
-    char found[4096];
-
-    path = sponsor_find(path, found);
-    if (!file_exists(path)) {
-        error_set(err, ERROR_MISSING, "run files lie in scripts/runs", "there is no run file %s", path);
-        return NULL;
-    }
-    if (!script_set_read(scripts, path, NULL, &set, err))
-        return NULL;
-    run = script_run_file(&set.bundle, NULL, err);
-    script_set_free(&set);
-    return run;
-}
 
 /* --- scripts -------------------------------------------------------------------------------------------------------------- */
 
@@ -264,7 +210,7 @@ static bool put_model(const struct sponsor_setting *setting, json_t *draft, cons
         json_decref(files);
         return true; /* absent: the check of the spec says so */
     }
-    path = sponsor_find(path, found);
+    path = run_file_find(path, found);
     count = scandir(path, &names, NULL, alphasort);
     if (count < 0) {
         const char *slash = strrchr(path, '/');
@@ -330,7 +276,7 @@ static bool put_adapter(const struct sponsor_setting *setting, json_t *draft, st
 
     if (!start || cid_parse(start, &already, &no))
         return true;
-    snprintf(folder, sizeof folder, "%s", sponsor_find(start, found));
+    snprintf(folder, sizeof folder, "%s", run_file_find(start, found));
 
     char *slash = strrchr(folder, '/');
 
@@ -360,7 +306,7 @@ static bool put_template(const struct sponsor_setting *setting, json_t *draft, s
     if (!path || strcmp(path, "model") == 0 || cid_parse(path, &id, &no))
         return true;
     char found[4096];
-    bool ok = file_read(sponsor_find(path, found), BLOCK_SIZE, &text, err) &&
+    bool ok = file_read(run_file_find(path, found), BLOCK_SIZE, &text, err) &&
               block_put(setting->blocks, text.bytes, text.size, &id, err);
 
     if (ok)

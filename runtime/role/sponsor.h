@@ -1,6 +1,6 @@
 /* sponsor.h - from a run file to a signed run: scripts, model and data become blocks, names become content ids.
  *
- *     run file ── { spec, network } ──> draft ── names -> CIDs, keys, fallbacks ──> run document ── escrows on the ledger
+ *     run file (run_file.h) ── { spec, network } ──> draft ── names -> CIDs, keys, fallbacks ──> run document ── escrows on the ledger
  *
  * In a draft a script is a name ("chat_sft": found in the scripts folder) or a path, `base_model` a folder or a .gguf file,
  * `adapter.start` a PEFT folder (what the draft leaves open of the adapter is then taken from it),
@@ -27,9 +27,6 @@ struct sponsor_setting {
     struct address contract;
 };
 
-/* { spec, network } of a run file: the script child runs it. New reference. */
-json_t *sponsor_read_run_file(const char *path, const char *scripts, struct error *err);
-
 /* Puts everything the draft names into the store and makes the signed run document. `draft` is changed. */
 bool sponsor_make_run(const struct sponsor_setting *setting, json_t *draft, struct document *run, struct error *err);
 
@@ -40,12 +37,5 @@ bool sponsor_fund(const struct run_spec *spec, const struct key_pair *keys, cons
 
 /* How many rounds of a run sponsor_fund saw an escrow of; false when this journal never funded it: then it is not its sponsor's. */
 bool sponsor_funded(struct journal *journal, struct hash run, uint32_t *rounds);
-
-/* The folder of scripts: $RONDO_SCRIPTS, else ./scripts when it is there, else ../share/rondo/scripts beside the program. */
-const char *sponsor_scripts_folder(char path[4096]);
-
-/* Where a file that a run file names lies: as named, from the current folder, or else beside the folder of scripts (the checkout, or
- * share/rondo of an installation). The name itself when it is in neither. */
-const char *sponsor_find(const char *path, char found[4096]);
 
 #endif
