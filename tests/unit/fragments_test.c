@@ -265,20 +265,6 @@ static void a_fragment_without_tensors_is_refused_with_its_plan(void **state)
     fixture_free(&other);
 }
 
-static int open_run(void **state)
-{
-    (void)state;
-    fixture_new(&f, &(struct fixture_options){ .fragments = 2 });
-    return 0;
-}
-
-static int close_run(void **state)
-{
-    (void)state;
-    fixture_free(&f);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +275,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_fragment_without_tensors_is_refused_with_its_plan),
     };
 
-    fixture_main(argc, argv);
-    return cmocka_run_group_tests(tests, open_run, close_run);
+    return FIXTURE_TESTS(argc, argv, &f, tests, .fragments = 2);
 }

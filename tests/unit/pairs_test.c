@@ -9,9 +9,7 @@
 #include <cmocka.h>
 
 #include "native/base/file.h"
-#include "native/model/adapter.h"
 #include "native/text/conversation_row.h"
-#include "runtime/worker/folding.h"
 #include "runtime/worker/reference.h"
 #include "runtime/worker/training.h"
 #include "tests/fixture/fixture.h"
@@ -160,23 +158,13 @@ static struct session *referred(const struct fixture *of, const char *path, stru
 
 static void a_named_reference_is_what_pairs_are_measured_from(void **state)
 {
-    const struct layout *l = &f.session->layout;
     struct examples list = { 0 };
     struct batch b = { 0 };
     struct error err = { 0 };
-    float *values = layout_values(l, &err);
     char path[128];
+    float *values = fixture_adapter(&f, path);
 
     (void)state;
-    for (uint64_t i = 0; i < l->values; i++)
-        values[i] = fixture_weight("reference", (uint32_t)i, 1);
-
-    struct tensor *tensors = folding_tensors(l, values);
-
-    snprintf(path, sizeof path, "%s/adapter", f.folder);
-    FIXTURE_OK(
-        adapter_write(path, &(struct adapter){ .kind = { .rank = 2, .alpha = 4 }, .tensors = tensors, .count = l->count }, &err),
-        &err);
 
     struct session *s = referred(&f, path, &err);
 
@@ -195,7 +183,6 @@ static void a_named_reference_is_what_pairs_are_measured_from(void **state)
     session_free(s);
     batch_free(&b);
     examples_free(&list);
-    free(tensors);
     free(values);
     free(wanted);
     free(best);
@@ -274,20 +261,6 @@ static void objectives_that_could_read_a_reference_and_do_not_are_refused_one(vo
     fixture_free(&drawn);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    fixture_new(&f, &(struct fixture_options){ .pairs = true, .inner = "sgd" });
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_free(&f);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +271,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_reference_that_nothing_reads_is_refused),
     };
 
-    fixture_main(argc, argv);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return FIXTURE_TESTS(argc, argv, &f, tests, .pairs = true, .inner = "sgd");
 }

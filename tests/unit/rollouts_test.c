@@ -8,11 +8,9 @@
 #include <cmocka.h>
 
 #include "native/kernel/pool.h"
-#include "native/model/adapter.h"
 #include "runtime/doc/documents.h"
 #include "runtime/store/object.h"
 #include "runtime/worker/drawn.h"
-#include "runtime/worker/folding.h"
 #include "runtime/worker/jobs.h"
 #include "runtime/worker/rollouts.h"
 #include "tests/fixture/fixture.h"
@@ -151,25 +149,14 @@ static void a_reference_that_is_the_base_model_is_the_run_s_start(void **state)
     batch_free(&b);
 }
 
-/* Values of the fixture's layout that are not its first ones, as an adapter of PEFT and as what they are. */
 static void a_reference_may_be_an_adapter_over_the_base_model(void **state)
 {
-    const struct layout *l = &f.session->layout;
     struct batch b = { 0 };
     struct error err = { 0 };
-    float *values = layout_values(l, &err);
     char path[128];
+    float *values = fixture_adapter(&f, path);
 
     (void)state;
-    for (uint64_t i = 0; i < l->values; i++)
-        values[i] = fixture_weight("reference", (uint32_t)i, 1);
-
-    struct tensor *tensors = folding_tensors(l, values);
-
-    snprintf(path, sizeof path, "%s/adapter", f.folder);
-    FIXTURE_OK(
-        adapter_write(path, &(struct adapter){ .kind = { .rank = 2, .alpha = 4 }, .tensors = tensors, .count = l->count }, &err),
-        &err);
     FIXTURE_OK(first_reference(path, &b, &err), &err);
 
     size_t count = (size_t)(b.rows * b.time);
@@ -183,7 +170,6 @@ static void a_reference_may_be_an_adapter_over_the_base_model(void **state)
         apart += b.mask[i] > 0 && fabsf(got[i] - old[i]) > 1e-3f;
     }
     assert_true(apart > 8);
-    free(tensors);
     free(wanted);
     free(best);
     free(values);

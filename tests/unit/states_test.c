@@ -211,20 +211,6 @@ static void an_init_that_writes_more_than_its_slot_is_refused(void **state)
     free(values);
 }
 
-static int open_run(void **state)
-{
-    (void)state;
-    fixture_new(&f, &(struct fixture_options){ 0 });
-    return 0;
-}
-
-static int close_run(void **state)
-{
-    (void)state;
-    fixture_free(&f);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +223,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_init_that_writes_more_than_its_slot_is_refused),
     };
 
-    fixture_main(argc, argv);
-    return cmocka_run_group_tests(tests, open_run, close_run);
+    return FIXTURE_TESTS(argc, argv, &f, tests, 0);
 }

@@ -304,20 +304,6 @@ static void two_sessions_make_the_same_graph(void **state)
     pool_free(pool);
 }
 
-static int open_sgd(void **state)
-{
-    (void)state;
-    fixture_new(&f, &(struct fixture_options){ .inner = "sgd" });
-    return 0;
-}
-
-static int close_run(void **state)
-{
-    (void)state;
-    fixture_free(&f);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +315,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_sessions_make_the_same_graph),
     };
 
-    fixture_main(argc, argv);
-    return cmocka_run_group_tests(tests, open_sgd, close_run);
+    return FIXTURE_TESTS(argc, argv, &f, tests, .inner = "sgd");
 }
