@@ -19,6 +19,7 @@
 #include "runtime/net/event_stream.h"
 #include "runtime/net/http_client.h"
 #include "runtime/net/http_server.h"
+#include "tests/unit/loop_run.h"
 
 struct world {
     uv_loop_t loop;
@@ -207,24 +208,9 @@ static inline int end(void **state)
     return 0;
 }
 
-static inline void on_turn(uv_timer_t *timer)
-{
-    *(bool *)timer->data = true;
-}
-
-/* Runs the loop for so long. */
 static inline void run_for(struct world *w, unsigned ms)
 {
-    bool over = false;
-    uv_timer_t timer;
-
-    uv_timer_init(&w->loop, &timer);
-    timer.data = &over;
-    uv_timer_start(&timer, on_turn, ms, 0);
-    while (!over)
-        uv_run(&w->loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&w->loop, UV_RUN_NOWAIT);
+    loop_run(&w->loop, ms);
 }
 
 static inline void on_done(void *context, struct http_answer *answer)

@@ -15,6 +15,7 @@
 #include "runtime/ledger/client.h"
 #include "runtime/ledger/server.h"
 #include "runtime/ledger/transaction.h"
+#include "tests/unit/loop_run.h"
 
 #define CHAIN 31337
 
@@ -146,23 +147,9 @@ static void assert_fine(struct world *w)
         fail_msg("%s: %s", w->error.place, w->error.message);
 }
 
-static void on_turn(uv_timer_t *timer)
-{
-    *(bool *)timer->data = true;
-}
-
 static void run_for(struct world *w, unsigned ms)
 {
-    bool over = false;
-    uv_timer_t timer;
-
-    uv_timer_init(&w->loop, &timer);
-    timer.data = &over;
-    uv_timer_start(&timer, on_turn, ms, 0);
-    while (!over)
-        uv_run(&w->loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&w->loop, UV_RUN_NOWAIT);
+    loop_run(&w->loop, ms);
 }
 
 /* ---- transactions ---- */
