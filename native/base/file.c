@@ -12,10 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char *hint_of(int number)
+{
+    if (number == ENOSPC || number == EDQUOT)
+        return "free some space; nothing was lost";
+    if (number == EACCES || number == EPERM || number == EROFS)
+        return "run it as the user whom the folder belongs to, on a disk that may be written";
+    return NULL;
+}
+
 static bool fail(struct error *err, const char *path, const char *doing)
 {
-    error_set(err, errno == ENOENT ? ERROR_MISSING : ERROR_IO, errno == ENOSPC ? "free some space; nothing was lost" : NULL,
-              "%s: %s", doing, strerror(errno));
+    error_set(err, errno == ENOENT ? ERROR_MISSING : ERROR_IO, hint_of(errno), "%s: %s", doing, strerror(errno));
     return error_at(err, "%s", path);
 }
 

@@ -23,7 +23,7 @@ static bool folder_open(const struct invocation *in, struct node *node, struct e
     if (!option_node_name(in, "syncer", &name, err))
         return false;
     snprintf(folder, sizeof folder, "%.3900s/nodes/%s", in->home, name);
-    return collect_open(node, folder, in->argument[0], getenv("RONDO_PASSPHRASE"), err);
+    return collect_open(node, folder, in->argument[0], err);
 }
 
 static bool read_quota(const struct invocation *in, uint64_t *quota, struct error *err)
@@ -42,7 +42,8 @@ static int node_gc_main(struct invocation *in)
     bool dry = option_flag(in, "dry-run");
     uint64_t quota;
     int64_t below;
-    bool ok = read_quota(in, &quota, &err) && folder_open(in, &node, &err) && collect_find_below(&node, &below, &err) &&
+    bool ok = read_quota(in, &quota, &err) && folder_open(in, &node, &err) &&
+              collect_find_below(&node, getenv("RONDO_PASSPHRASE"), &below, &err) &&
               collect_run(&node, below, quota, dry, &c, &err);
 
     if (err.code != ERROR_USAGE)

@@ -136,9 +136,9 @@ static void make_room(const struct node_options *options, const char *run)
     struct error none;
     int64_t below;
 
-    if (!options->quota || !collect_open(&node, options->folder, run, options->passphrase, &none))
+    if (!options->quota || !collect_open(&node, options->folder, run, &none))
         return;
-    if (collect_find_below(&node, &below, &none))
+    if (collect_find_below(&node, options->passphrase, &below, &none))
         collect_run(&node, below, options->quota, false, &c, &none);
     collect_close(&node);
 }

@@ -29,12 +29,12 @@ static const char layout[] =
 static bool failed(struct chain_file *file, struct error *err)
 {
     int code = sqlite3_errcode(file->db);
-    const char *hint = code == SQLITE_FULL ? "make room on the disk" : NULL;
 
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         return error_set(err, ERROR_MISMATCH, "the chain has to come from a backup", "the ledger's file is damaged: %s",
                          sqlite3_errmsg(file->db));
-    return error_set(err, ERROR_IO, hint, "the ledger's file: %s", sqlite3_errmsg(file->db));
+    database_fault(file->db, "make room on the disk; nothing was lost, and blocks go on then", err);
+    return error_at(err, "the ledger's file");
 }
 
 static bool run(struct chain_file *file, const char *sql, struct error *err)

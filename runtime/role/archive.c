@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/base/file.h"
 #include "native/base/json.h"
@@ -175,9 +176,20 @@ bool archive_new(struct archive *a, const char *home, struct error *err)
 bool archive_open(struct archive *a, const char *home, const char *run, struct error *err)
 {
     char folder[4100];
+    struct scratch own;
+    bool ok;
 
     snprintf(folder, sizeof folder, "%.3900s/audit", home);
-    return archive_open_in(a, home, folder, run, err);
+    if (access(home, W_OK) == 0)
+        return archive_open_in(a, home, folder, run, err);
+    if (!scratch_open(&own, "audit", err)) {
+        *a = (struct archive){ 0 };
+        uv_loop_init(&a->auditor.loop); /* archive_close ends it */
+        return false;
+    }
+    ok = archive_open_in(a, home, own.path, run, err);
+    a->own = own;
+    return ok;
 }
 
 bool archive_open_in(struct archive *a, const char *home, const char *folder, const char *run, struct error *err)
@@ -209,6 +221,8 @@ void archive_close(struct archive *a)
     for (size_t i = 0; i < a->count; i++)
         journal_close(a->nodes[i].journal);
     free(a->nodes);
+    if (a->own.path[0])
+        scratch_close(&a->own);
     *a = (struct archive){ 0 };
 }
 

@@ -2,13 +2,15 @@
  *
  *     HOME/nodes/NAME/{blocks, documents, node.db}  ... every node's copy is hashed again; one wrong byte is an error naming it
  *     HOME/ledger/ledger.db                         ... likewise
- *     HOME/audit/                                   what the auditor works in, unless told otherwise
+ *     HOME/audit/                                   what the auditor works in, unless told otherwise; where HOME may not be written, a folder of its
+ *                                                   own that goes with it
  *
  * Records, documents and blocks are taken from whichever node has them.
  */
 #ifndef RONDO_ROLE_ARCHIVE_H
 #define RONDO_ROLE_ARCHIVE_H
 
+#include "native/base/scratch.h"
 #include "runtime/ledger/local.h"
 #include "runtime/role/course.h"
 
@@ -36,6 +38,7 @@ struct archive {
     struct archive_node *nodes;
     size_t count;
     struct node auditor; /* folder, blocks and peers only: a course can be laid out in it */
+    struct scratch own;  /* what it works in, where that is not in the home; else its path is empty */
     struct course course;
     json_t *finals;              /* [ { record, certificate } ] from round 0, as far as any node has them */
     struct ledger_local *ledger; /* NULL when the home holds none */

@@ -451,7 +451,7 @@ static bool read_did(struct node *node, const char *passphrase, struct error *er
     return true;
 }
 
-static bool open_folder(struct node *node, const char *run, const char *passphrase, struct error *err)
+static bool open_folder(struct node *node, const char *run, struct error *err)
 {
     char path[4300];
 
@@ -462,7 +462,7 @@ static bool open_folder(struct node *node, const char *run, const char *passphra
     }
     node->peers = peer_list_new();
     node->course = calloc(1, sizeof *node->course);
-    node->journal = node->course && read_did(node, passphrase, err) ? journal_open(node->folder, err) : NULL;
+    node->journal = node->course ? journal_open(node->folder, err) : NULL;
     snprintf(path, sizeof path, "%s/blocks", node->folder);
     if (!node->journal || !block_store_open(path, &node->blocks, err))
         return false;
@@ -470,11 +470,11 @@ static bool open_folder(struct node *node, const char *run, const char *passphra
     return course_load(node, run, node->course, err);
 }
 
-bool collect_open(struct node *node, const char *folder, const char *run, const char *passphrase, struct error *err)
+bool collect_open(struct node *node, const char *folder, const char *run, struct error *err)
 {
     *node = (struct node){ 0 };
     snprintf(node->folder, sizeof node->folder, "%s", folder);
-    if (open_folder(node, run, passphrase, err))
+    if (open_folder(node, run, err))
         return true;
     collect_close(node);
     return false;
@@ -490,7 +490,7 @@ void collect_close(struct node *node)
     *node = (struct node){ 0 };
 }
 
-bool collect_find_below(struct node *node, int64_t *below, struct error *err)
+bool collect_find_below(struct node *node, const char *passphrase, int64_t *below, struct error *err)
 {
     uint32_t last;
     struct error no = { 0 };
@@ -498,6 +498,8 @@ bool collect_find_below(struct node *node, int64_t *below, struct error *err)
     json_t *record;
 
     *below = 0;
+    if (!read_did(node, passphrase, err))
+        return false;
     if (!journal_last_final(node->journal, node->course->id, &last, &no))
         return no.code == ERROR_MISSING || (*err = no, false);
     record = record_at(&c, node->course->id, last, err);

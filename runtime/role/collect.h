@@ -36,10 +36,10 @@ int64_t collect_verified(const struct node *node);
 bool collect_run(struct node *node, int64_t below, uint64_t quota, bool dry, struct collection *out, struct error *err);
 
 /* A node's folder without loop or server: the journal refuses to be opened while a process serves it. Also after a failure it is closed. */
-bool collect_open(struct node *node, const char *folder, const char *run, const char *passphrase, struct error *err);
+bool collect_open(struct node *node, const char *folder, const char *run, struct error *err);
 void collect_close(struct node *node);
-/* collect_below, from what the folder itself says. */
-bool collect_find_below(struct node *node, int64_t *below, struct error *err);
+/* collect_below, from what the folder itself says; its key says whether the node recomputes rounds. */
+bool collect_find_below(struct node *node, const char *passphrase, int64_t *below, struct error *err);
 
 /* Rounds up to this one were dropped from the folder; below zero: none. */
 int64_t collect_dropped(struct journal *journal, const char *run);

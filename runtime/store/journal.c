@@ -34,14 +34,11 @@ bool journal_fail(struct journal *j, struct error *err)
 
     if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
         error_set(err, ERROR_CONFLICT, "stop the other process, or name another --home", "another process uses this journal");
-    else if (code == SQLITE_FULL)
-        error_set(err, ERROR_IO, "free some space; nothing was lost, and nothing is sent until it is written",
-                  "the disk is full");
     else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync",
                   "the file is damaged: %s", sqlite3_errmsg(j->db));
     else
-        error_set(err, ERROR_IO, NULL, "%s", sqlite3_errmsg(j->db));
+        database_fault(j->db, "free some space; nothing was lost, and nothing is sent until it is written", err);
     return error_at(err, "journal");
 }
 
@@ -308,7 +305,8 @@ struct journal *journal_open_copy(const char *folder, const char *work, struct e
     snprintf(copy, sizeof copy, "%s/node.db", work);
     snprintf(log_copy, sizeof log_copy, "%s/node.db-wal", work);
     if (j && is_unused(path, err) && file_make_folder(work, err) && file_copy(path, copy, err) &&
-        (!file_exists(log) || file_copy(log, log_copy, err)) && open_database(j, copy, err) && journal_take_files(j, err)) {
+        (!file_exists(log) || file_copy(log, log_copy, err)) && is_unused(path, err) && open_database(j, copy, err) &&
+        journal_take_files(j, err)) {
         j->copied = true;
         return j;
     }

@@ -87,6 +87,7 @@ nobody=
 chmod 755 "$work"
 chmod -R a+rX "$work/home"
 $nobody "$rondo" audit "$run" --home "$work/home" --quick --quiet --json >"$work/out" || { cat "$work/out"; fail "an audit of a home that is read-only"; }
+$nobody "$rondo" replay "$run" 1 --home "$work/home" --quiet --json >"$work/out" || { cat "$work/out"; fail "a replay of a home that is read-only"; }
 state "$work/after"
 cmp "$work/before" "$work/after" || { diff "$work/before" "$work/after"; fail "the audit changed the home"; }
 [ "$(id -u)" = 0 ] || chmod -R u+w "$work/home"

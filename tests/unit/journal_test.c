@@ -535,9 +535,35 @@ static void full_disk_is_told_and_loses_nothing(void **state)
     free(big);
 }
 
+/* Nobody but root passes by the rights of files, so the test needs root to become somebody else. */
+static void a_folder_that_may_not_be_written_is_told_from_a_disk_that_fails(void **state)
+{
+    int status;
+    pid_t pid;
+
+    (void)state;
+    journal_close(journal);
+    journal = NULL;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chmod(folder, 0755), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(2);
+        if (journal_open(folder, &err) || err.code != ERROR_IO || !strstr(err.message, "may not be written"))
+            _exit(1);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_folder_that_may_not_be_written_is_told_from_a_disk_that_fails, open_journal,
+                                        drop_journal),
         cmocka_unit_test_setup_teardown(second_statement_for_one_place_is_refused_for_ever, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(round_is_written_whole_or_not_at_all, open_journal, drop_journal),
         cmocka_unit_test_setup_teardown(view_that_was_left_is_never_entered_again, open_journal, drop_journal),
