@@ -173,7 +173,8 @@ static bool read_result(struct reader *in, const struct script_limits *l, struct
     return read_graphs(in, l, out, err);
 }
 
-/* What the program's own child garbles says nothing of the script; that it is larger than it may be does. */
+/* What the program's own child garbles says nothing of the script; what a script can bring about (script: names and texts of its
+ * own; limit: too large) does. */
 static bool read_reply(const struct buffer *reply, const struct script_limits *l, struct script_trace *out, struct error *err)
 {
     struct reader in = reader_of(reply->bytes, reply->size);
@@ -185,7 +186,7 @@ static bool read_reply(const struct buffer *reply, const struct script_limits *l
         return read_error(&in, code, err);
     if (read_result(&in, l, out, &fault))
         return true;
-    if (fault.code != ERROR_LIMIT)
+    if (fault.code != ERROR_LIMIT && fault.code != ERROR_SCRIPT)
         fault.code = ERROR_FAULT;
     if (err)
         *err = fault;

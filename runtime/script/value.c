@@ -158,7 +158,7 @@ static json_t *read_text(struct reader *in, struct error *err)
         return fail(err, ERROR_TRUNCATED, "text is cut off");
     json_t *text = json_stringn((const char *)bytes, size);
     if (!text)
-        error_set(err, ERROR_SYNTAX, "escapes above \\127 must make up whole characters",
+        error_set(err, ERROR_SCRIPT, "escapes above \\127 must make up whole characters",
                   "the script's answer holds text that is not UTF-8");
     return text;
 }
@@ -197,7 +197,7 @@ static json_t *read_map(struct reader *in, int depth, struct error *err)
         if (!clean) {
             json_decref(map);
             if (item)
-                error_set(err, ERROR_DUPLICATE, "leave \\0 out of the keys of tables",
+                error_set(err, ERROR_SCRIPT, "leave \\0 out of the keys of tables",
                           "a name stands twice in the script's answer, or holds a zero");
             return NULL;
         }

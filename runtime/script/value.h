@@ -21,7 +21,8 @@ enum { VALUE_DEPTH = 64 };
 bool value_write(struct buffer *out, const json_t *json, struct error *err);
 
 /* Reads one value; the caller owns it. Numbers become JSON integers, or decimal strings where they have a fraction or are
- * beyond 2^53 ("inf", "-inf"). NULL with `err`: truncated, limit, syntax (an unknown tag, bytes that are not UTF-8, NaN). */
+ * beyond 2^53 ("inf", "-inf"). NULL with `err`: truncated, limit, syntax (an unknown tag), non_finite (NaN), script (what a script can
+ * bring about: text that is not UTF-8, a name that stands twice or holds a zero). */
 json_t *value_read(struct reader *in, struct error *err);
 
 /* The shortest decimal text that reads back to the same binary64: "0.7", "1e-9", "-0", "inf", "nan". Needs 32 bytes; returns `text`.

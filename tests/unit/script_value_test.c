@@ -94,8 +94,8 @@ static void lies_about_sizes_depth_and_numbers_are_refused(void **state)
     assert_int_equal(refusal("\4\377\377\377\377x", 6), ERROR_TRUNCATED);
     assert_int_equal(refusal("\11", 1), ERROR_SYNTAX);
     assert_int_equal(refusal("\3\0\0\0\0\0\0\370\177", 9), ERROR_NON_FINITE);
-    assert_int_equal(refusal("\4\1\0\0\0\351", 6), ERROR_SYNTAX);
-    assert_int_equal(refusal("\6\2\0\0\0\1\0\0\0a\1\1\0\0\0a\1", 17), ERROR_DUPLICATE);
+    assert_int_equal(refusal("\4\1\0\0\0\351", 6), ERROR_SCRIPT);
+    assert_int_equal(refusal("\6\2\0\0\0\1\0\0\0a\1\1\0\0\0a\1", 17), ERROR_SCRIPT);
     struct buffer deep = { 0 };
     for (int i = 0; i < 100; i++) {
         buffer_add_u8(&deep, VALUE_LIST);
