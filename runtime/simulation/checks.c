@@ -5,6 +5,7 @@
 
 #include "runtime/round/amendment.h"
 #include "runtime/round/committee.h"
+#include "runtime/round/dispute.h"
 #include "runtime/round/fold.h"
 #include "runtime/round/history.h"
 #include "runtime/round/replica.h"
@@ -352,6 +353,24 @@ static void count_record(struct sim *s, const json_t *record)
     snprintf(result->state, sizeof result->state, "%s", value_text(record, "state"));
 }
 
+/* Whom t members found to lie is convicted by the record that says so. */
+static void check_upheld(struct sim *s, const json_t *previous, const json_t *record)
+{
+    json_t *item;
+    size_t i;
+    json_array_foreach(json_object_get(record, "items"), i, item)
+    {
+        const json_t *envelope = json_object_get(s->documents, value_text(item, "cid")), *entry;
+        const char *did = "";
+        if (!value_is(item, "type", "challenge") || !value_is(item, "code", "upheld"))
+            continue;
+        entry = disputes_entry_of(previous, value_text(json_object_get(envelope, "payload"), "contribution"), &did);
+        if (entry && !fold_is_removed(json_object_get(record, "convicted"), did, value_integer(entry, "round")))
+            sim_fail(s, CONVICTED, "round %lld: %s was found to lie and is not convicted",
+                     (long long)value_integer(record, "round"), did);
+    }
+}
+
 static void check_first(struct sim *s, json_t *record, json_t *certificate)
 {
     int64_t round = value_integer(record, "round");
@@ -372,6 +391,7 @@ static void check_first(struct sim *s, json_t *record, json_t *certificate)
     check_kind(s, previous, record);
     check_timely(s, record);
     check_work(s, previous, record);
+    check_upheld(s, previous, record);
     json_array_foreach(json_object_get(record, "convicted"), i, item)
     {
         if (is_honest(s, value_text(item, "did")))

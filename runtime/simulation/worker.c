@@ -107,6 +107,13 @@ json_t *sim_compute(const struct sim *s, const json_t *request, bool wrong)
                      json_pack("{so}", "norm", outer));
 }
 
+/* The false body's: of a step that nobody can compute, not even its batch, so that who challenges it is right as it is. By the seed, so that
+ * nothing else is drawn otherwise. */
+static bool sim_makes_up(const struct sim *s)
+{
+    return s->set->seed % 4 == 3;
+}
+
 json_t *sim_training(struct sim *s, int node, const json_t *context)
 {
     enum fault lie = s->nodes[node].lie;
@@ -123,6 +130,8 @@ json_t *sim_training(struct sim *s, int node, const json_t *context)
     if (lie == LIE_BODY || lie == LIE_COPY || lie == LIE_BROKEN || lie == LIE_WITHHOLD)
         sim_lie(s, lie);
     json_t *contribution = json_pack("{soss}", "body", body, "start", value_text(context, "state"));
+    if (lie == LIE_BODY && sim_makes_up(s) && value_integer(context, "round") >= 2)
+        json_object_set_new(contribution, "made_up", json_true());
     if (s->set->replicas) {
         json_object_set(contribution, "payload", json_object_get(context, "did"));
         json_object_set_new(contribution, "salt", text_hash("sim/salt", json_object_get(context, "did")));
@@ -173,11 +182,19 @@ static bool is_honest(const struct sim *s, const json_t *body)
     return equal;
 }
 
+static bool is_made_up(const struct sim *s, const json_t *body)
+{
+    const json_t *envelope = json_object_get(s->documents, value_text(body, "contribution"));
+    return json_object_get(json_object_get(envelope, "payload"), "made_up") != NULL;
+}
+
 const char *sim_judge(const struct sim *s, const json_t *body)
 {
     const json_t *carry = json_object_get(json_object_get(body, "context"), "carry");
     if (carry && !value_integer(body, "index") && !value_is(body, "move", "pick"))
         return value_is(body, "move", "challenge") || value_is(body, "trace", value_text(carry, "object")) ? "ok" : "upheld";
+    if (value_is(body, "move", "challenge") && value_integer(body, "index") == 3 && is_made_up(s, body))
+        return "upheld";
     if (!value_is(body, "move", "pick"))
         return "ok";
     return !is_honest(s, body) && value_integer(body, "index") == 3 ? "upheld" : "rejected";

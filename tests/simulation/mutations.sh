@@ -101,6 +101,8 @@ mutation window record.c 's/round + m->rules->challenge_rounds <= m->round/round
     "nothing is released before its window is over"
 mutation shown dispute.c 's/"trace", trace_shown(j, cid, index), "left"/"trace", NULL, "left"/' \
     "a dispute about a step that was opened before begins with that trace"
+mutation upheld dispute.c 's/^    if (!strcmp(code, "upheld"))$/    if (false)/' \
+    "who says that it computed what nobody can is convicted by the challenge itself"
 mutation late dispute.c 's/return round > value_integer(entry, "round") + rules->challenge_rounds &&/return false \&\&/' \
     "a challenge counts until challenge_rounds records after its round, and no later"
 mutation paid_liar payout.c 's/if (!is_removed(convicted/if (true || !is_removed(convicted/' \
