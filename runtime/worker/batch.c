@@ -268,8 +268,8 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
     *s = (struct sampler){ .rules = *rules, .seed = seed };
     for (size_t i = 0; i < count; i++)
         s->count += lists[i]->count;
-    if (s->count == 0)
-        return error_set(err, ERROR_MISSING, "rondo data check FILE says what was dropped and why",
+    if (s->count == 0) /* not `missing`, which is what one machine lacks (failure.h) */
+        return error_set(err, ERROR_RANGE, "rondo data check FILE says what was dropped and why",
                          "the assigned shards hold no example");
     if (s->count > UINT32_MAX / 2)
         return error_set(err, ERROR_LIMIT, NULL, "%zu examples in the assigned shards", s->count);
@@ -286,7 +286,7 @@ bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struc
                 s->examples[s->count++] = &lists[i]->items[j];
     if (s->count == 0) {
         sampler_free(s);
-        return error_set(err, ERROR_MISSING, NULL, "every example of the assigned shards is empty");
+        return error_set(err, ERROR_RANGE, NULL, "every example of the assigned shards is empty");
     }
     if (rules->pairs) /* no side of a pair is empty (preference.h) */
         s->count /= 2;

@@ -90,7 +90,7 @@ struct sampler {
     struct hash seed;
 };
 
-/* `lists[count]` are the assigned shards' examples in the assignment's order. Errors: missing (no example). Free with sampler_free. */
+/* `lists[count]` are the assigned shards' examples in the assignment's order. Errors: range (no example). Free with sampler_free. */
 bool sampler_new(struct sampler *s, const struct batch_rules *rules, const struct examples *const *lists, size_t count,
                  struct hash seed, struct error *err);
 void sampler_free(struct sampler *s);

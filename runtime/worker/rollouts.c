@@ -48,7 +48,7 @@ static bool take_shards(struct rollouts *r, const json_t *shards, struct error *
             r->prompts[r->count++] = &rows->prompts.items[i];
     }
     if (r->count == 0 || r->count > UINT32_MAX / 2)
-        return error_set(err, ERROR_MISSING, "rows need `messages` or `prompt`, and room in the context for an answer",
+        return error_set(err, ERROR_RANGE, "rows need `messages` or `prompt`, and room in the context for an answer",
                          "the assigned shards hold no prompt");
     return true;
 }

@@ -32,7 +32,7 @@ struct rollouts {
     int64_t batch_tokens; /* the spec's; running.c sets what the trainer's part of the round has */
 };
 
-/* `shards` are CIDs. `did` is the trainer's, or the first of its group (runtime/round/replica.h). Errors: missing (no prompt). Free with rollouts_free, after a failure too. */
+/* `shards` are CIDs. `did` is the trainer's, or the first of its group (runtime/round/replica.h). Errors: range (no prompt). Free with rollouts_free, after a failure too. */
 bool rollouts_new(struct rollouts *r, struct session *s, const json_t *shards, struct hash seed, const char *did, int64_t round,
                   double clip, struct error *err);
 void rollouts_free(struct rollouts *r);

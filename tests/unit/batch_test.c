@@ -275,10 +275,10 @@ static void shards_without_a_token_are_refused(void **state)
 
     (void)state;
     assert_false(sampler_new(&s, &rules, (const struct examples *const[]){ &none }, 1, seed_of_number(1), &err));
-    assert_int_equal(err.code, ERROR_MISSING);
+    assert_int_equal(err.code, ERROR_RANGE);
     error_clear(&err);
     assert_false(sampler_new(&s, &rules, (const struct examples *const[]){ &empty, &none }, 2, seed_of_number(1), &err));
-    assert_int_equal(err.code, ERROR_MISSING);
+    assert_int_equal(err.code, ERROR_RANGE);
 }
 
 int main(void)

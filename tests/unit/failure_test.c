@@ -83,6 +83,30 @@ static void a_leaf_that_nobody_can_compute_is_wrong(void **state)
     impossible_free(&x);
 }
 
+/* Shards of which every row is left out: nobody can train on them, so whoever sends something made it up. */
+static void work_on_no_example_is_made_up(void **state)
+{
+    struct impossible x;
+    struct error err = { 0 };
+    json_t *result;
+
+    (void)state;
+    impossible_new(&x);
+    json_object_set_new(x.job, "shards", json_array());
+    result = job_replay(x.f.session, x.job, NULL, &err);
+    FIXTURE_OK(result != NULL, &err);
+    assert_int_equal(document_integer(result, "index"), 1);
+    assert_string_equal(document_text(json_object_get(result, "failure"), "code"), "range");
+    json_decref(result);
+    json_object_set_new(x.job, "move", json_string("challenge"));
+    json_object_set_new(x.job, "index", json_integer(1));
+    result = job_judge(x.f.session, x.job, NULL, &err);
+    FIXTURE_OK(result != NULL, &err);
+    assert_string_equal(document_text(result, "code"), "upheld");
+    json_decref(result);
+    impossible_free(&x);
+}
+
 static void a_tile_convicts_who_says_that_it_was_computed(void **state)
 {
     struct impossible x;
@@ -251,6 +275,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leaf_that_nobody_can_compute_is_wrong),
+        cmocka_unit_test(work_on_no_example_is_made_up),
         cmocka_unit_test(a_tile_convicts_who_says_that_it_was_computed),
         cmocka_unit_test(what_this_machine_cannot_do_is_no_result),
         cmocka_unit_test(what_the_own_disk_spoiled_is_no_code_of_anybody),
