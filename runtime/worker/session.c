@@ -346,15 +346,14 @@ struct conversation_format session_format(const struct session *s)
                                          .parse_special = json_is_true(json_object_get(s->spec, "parse_special")) };
 }
 
-static bool read_shard(struct session *s, struct session_shard *shard, struct error *err)
+static bool read_rows(struct session *s, struct session_shard *shard, struct error *err)
 {
     struct conversation_format format = session_format(s);
     char name[CID_TEXT];
 
     format.coalesce = shard->coalesced;
 
-    if (!object_get(&s->blocks, shard->id, SHARD_MEDIA, SHARD_LIMIT, &shard->bytes, err) ||
-        !rows_of(&shard->rows, cid_text(shard->id, name), (const char *)shard->bytes.bytes, shard->bytes.size, err))
+    if (!rows_of(&shard->rows, cid_text(shard->id, name), (const char *)shard->bytes.bytes, shard->bytes.size, err))
         return false;
     if (s->rollout.samples)
         return prompts_read(&format, &shard->rows, &shard->prompts, err);
@@ -372,6 +371,18 @@ static bool read_shard(struct session *s, struct session_shard *shard, struct er
             return false;
     }
     return rows_fit(s, shard, err);
+}
+
+/* Rows that cannot be used are so on every machine (failure.h), whatever is wrong with them. */
+static bool read_shard(struct session *s, struct session_shard *shard, struct error *err)
+{
+    if (!object_get(&s->blocks, shard->id, SHARD_MEDIA, SHARD_LIMIT, &shard->bytes, err))
+        return false;
+    if (read_rows(s, shard, err))
+        return true;
+    if (error_status(err->code) != 4)
+        err->code = ERROR_RANGE;
+    return false;
 }
 
 const struct session_shard *session_shard(struct session *s, struct hash id, enum session_use use, struct error *err)

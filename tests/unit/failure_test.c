@@ -87,6 +87,7 @@ static void a_leaf_that_nobody_can_compute_is_wrong(void **state)
 static void work_on_no_example_is_made_up(void **state)
 {
     struct impossible x;
+    struct hash id;
     struct error err = { 0 };
     json_t *result;
 
@@ -97,6 +98,13 @@ static void work_on_no_example_is_made_up(void **state)
     FIXTURE_OK(result != NULL, &err);
     assert_int_equal(document_integer(result, "index"), 1);
     assert_string_equal(document_text(json_object_get(result, "failure"), "code"), "range");
+    json_decref(result);
+    FIXTURE_OK(object_put(&x.f.blocks, "application/vnd.rondo.shard+jsonl", "no rows", 7, &id, &err),
+               &err); /* nor on what is no row */
+    json_object_set_new(x.job, "shards", json_pack("[o]", document_json_cid(id)));
+    result = job_replay(x.f.session, x.job, NULL, &err);
+    FIXTURE_OK(result != NULL, &err);
+    assert_int_equal(document_integer(result, "index"), 1);
     json_decref(result);
     json_object_set_new(x.job, "move", json_string("challenge"));
     json_object_set_new(x.job, "index", json_integer(1));
