@@ -96,6 +96,10 @@ void local_heard(struct local_process *p, const json_t *event)
         p->done = true;
     else if (strcmp(kind, "job_failed") == 0)
         local_say(l, "%s: %s failed: %s", p->name, document_text(event, "job"), document_text(event, "error"));
+    else if (strcmp(kind, "abstains") == 0)
+        local_say(l, "%s: ALERT: a fault of this machine, %lld times now: its %s of round %lld says nothing: %s", p->name,
+                  (long long)document_integer(event, "tries"), document_text(event, "job"),
+                  (long long)document_integer(event, "round"), document_text(event, "error"));
     else if (strcmp(kind, "final") == 0 && strncmp(p->name, "syncer", 6) == 0)
         say_final(p, event);
     else if (strcmp(kind, "trained") == 0) {
