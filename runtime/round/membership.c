@@ -31,18 +31,36 @@ static json_t *done_work(const json_t *contributions)
     return done;
 }
 
-/* In the replicated tier who was away has cost its partner the round: no group depends on a machine of its account until each has given
- * REPLICA_TRIAL results that were taken. `away`: accounts. */
-static void set_trials(const struct membership_change *c, json_t *members, const json_t *done, const json_t *away)
+/* Accounts of whom this record convicts: as members, or, where they have left, as what they did is paid to. */
+static void add_convicted(const struct membership_change *c, json_t *accounts)
+{
+    json_t *one, *entry;
+    size_t i, k;
+    json_array_foreach((json_t *)c->convicted, i, one)
+    {
+        const char *did = value_text(one, "did");
+        if (value_integer(one, "record") != c->round)
+            continue;
+        json_object_set_new(accounts, value_text(value_find(json_object_get(c->previous, "members"), "did", did), "account"),
+                            json_true());
+        json_array_foreach(json_object_get(c->previous, "unsettled"), k, entry) json_object_set_new(
+            accounts, value_text(value_find(json_object_get(entry, "contributions"), "did", did), "account"), json_true());
+    }
+}
+
+/* In the replicated tier who was away, or lied, has cost its partner the round: no group depends on a machine of its account until each has
+ * given REPLICA_TRIAL results that were taken. `fell`: accounts. */
+static void set_trials(const struct membership_change *c, json_t *members, const json_t *done, json_t *fell)
 {
     json_t *member;
     size_t i;
+    add_convicted(c, fell);
     json_array_foreach(members, i, member)
     {
         int64_t trial = value_integer(member, "trial") - value_is(done, value_text(member, "did"), "ok");
         if (c->rules->replicas < 2 || !value_is(member, "role", "trainer"))
             continue;
-        if (json_object_get(away, value_text(member, "account")))
+        if (json_object_get(fell, value_text(member, "account")))
             trial = REPLICA_TRIAL;
         if (trial > 0)
             json_object_set_new(member, "trial", json_integer(trial));
@@ -55,10 +73,9 @@ static void set_trials(const struct membership_change *c, json_t *members, const
  * nothing of its trainers. */
 static void count_absence(const struct membership_change *c, json_t *members)
 {
-    if (!c->planned || !amendment_trains(c->rules, c->previous, c->round))
-        return;
-    json_t *done = done_work(c->contributions), *away = json_object();
-    for (size_t i = json_array_size(members); i-- > 0;) {
+    const bool tells = c->planned && amendment_trains(c->rules, c->previous, c->round);
+    json_t *done = tells ? done_work(c->contributions) : json_object(), *fell = json_object();
+    for (size_t i = tells ? json_array_size(members) : 0; i-- > 0;) {
         json_t *member = json_array_get(members, i);
         const char *did = value_text(member, "did");
         if (!value_is(member, "role", "trainer") || !json_array_size(json_object_get(value_find(c->parts, "did", did), "shards")))
@@ -66,13 +83,13 @@ static void count_absence(const struct membership_change *c, json_t *members)
         int64_t absent = json_object_get(done, did) ? 0 : value_integer(member, "absent") + 1;
         json_object_set_new(member, "absent", json_integer(absent));
         if (absent)
-            json_object_set_new(away, value_text(member, "account"), json_true());
+            json_object_set_new(fell, value_text(member, "account"), json_true());
         if (absent >= c->rules->drop_after)
             json_array_remove(members, i);
     }
-    set_trials(c, members, done, away);
+    set_trials(c, members, done, fell);
     json_decref(done);
-    json_decref(away);
+    json_decref(fell);
 }
 
 /* What each accepted contribution ended with. */

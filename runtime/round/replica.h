@@ -19,8 +19,8 @@
 #include "runtime/round/rules.h"
 
 /* Results that must be taken of a machine before a group may depend on it: of one that came when the run had begun, and of all of an
- * account of which one was away (`trial` of members: membership.h). So an account can cost others one round in REPLICA_TRIAL + 1 at most, whatever
- * it has in every group. */
+ * account of which one was away or is convicted (`trial` of members: membership.h). So an account that stays away can cost others one round in
+ * REPLICA_TRIAL + 1 at most, whatever it has in every group. */
 enum { REPLICA_TRIAL = 4 };
 
 /* Deals the shards in `order` to groups of at least `replicas` of the trainers in `parts` ({ did, shards }), taken in the order `turns`.

@@ -177,6 +177,24 @@ static void check_absence(struct sim *s, const json_t *previous, const json_t *r
     }
 }
 
+/* In the replicated tier no group depends soon on a machine of an account of which this record convicts one. */
+static void check_fallen(struct sim *s, const json_t *previous, const json_t *record)
+{
+    json_t *one, *now;
+    size_t i, k;
+    json_array_foreach(json_object_get(record, "convicted"), i, one)
+    {
+        const json_t *before = value_find(json_object_get(previous, "members"), "did", value_text(one, "did"));
+        json_array_foreach(json_object_get(record, "members"), k, now)
+        {
+            if (value_is(before, "role", "trainer") && value_is(now, "role", "trainer") &&
+                value_is(now, "account", value_text(before, "account")) && value_integer(now, "trial") != REPLICA_TRIAL)
+                sim_fail(s, ASSIGNED, "round %lld: groups may depend on %s, whose account lied",
+                         (long long)value_integer(record, "round"), value_text(now, "did"));
+        }
+    }
+}
+
 /* In the replicated tier each shard is in the parts of one group, of two machines of different accounts at least. */
 static void check_replicated(struct sim *s, const json_t *previous, const json_t *parts, int64_t round)
 {
@@ -243,7 +261,7 @@ void check_work(struct sim *s, const json_t *previous, const json_t *record)
 {
     int64_t round = value_integer(record, "round");
     if (s->set->replicas)
-        check_accounts(s, record);
+        check_accounts(s, record), check_fallen(s, previous, record);
     if (!previous || !amendment_trains(&s->rules, previous, round))
         return;
     json_t *parts = draw_again(s, previous, value_text(record, "seed"));

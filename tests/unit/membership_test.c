@@ -281,6 +281,29 @@ static void who_comes_later_is_depended_on_when_it_has_worked(void **state)
     json_decref(record);
 }
 
+/* Else it would send machine after machine that lies, each depended on from its first round because another of its is. */
+static void whose_machine_is_convicted_is_set_aside(void **state)
+{
+    (void)state;
+    const char *const dids[] = { "a1", "x1", "x2", "y2" };
+    char account[ADDRESS_TEXT];
+    json_t *record = record_of(5, dids, 4),
+           *now = json_pack("[{sssisi}{sssisi}{sssisi}]", "did", "x1", "round", 4, "record", 6, "did", "y1", "round", 4, "record",
+                            6, "did", "a9", "round", 4, "record", 5);
+    json_object_set_new(
+        record, "unsettled", /* y1 has left since */
+        json_pack("[{sis[{ssss}]}]", "round", 4, "contributions", "did", "y1", "account", account_of("y", account)));
+    const struct membership_change change = { .rules = &pairs, .previous = record, .round = 6, .convicted = now };
+    json_t *members = membership_after(&change);
+    assert_null(value_find(members, "did", "x1"));
+    assert_int_equal(value_integer(value_find(members, "did", "x2"), "trial"), REPLICA_TRIAL);
+    assert_int_equal(value_integer(value_find(members, "did", "y2"), "trial"), REPLICA_TRIAL);
+    assert_int_equal(value_integer(value_find(members, "did", "a1"), "trial"), 0);
+    json_decref(members);
+    json_decref(now);
+    json_decref(record);
+}
+
 /* One machine of an account that is away sets all of them aside; they still work, beside those whose trial is over. */
 static void those_set_aside_work_beside_groups_that_do_without_them(void **state)
 {
@@ -332,6 +355,7 @@ int main(void)
         cmocka_unit_test(an_account_with_a_machine_in_every_group_stops_one_round_in_five_at_most),
         cmocka_unit_test(who_stays_away_stops_one_round),
         cmocka_unit_test(who_comes_later_is_depended_on_when_it_has_worked),
+        cmocka_unit_test(whose_machine_is_convicted_is_set_aside),
         cmocka_unit_test(those_set_aside_work_beside_groups_that_do_without_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
