@@ -142,7 +142,8 @@ static bool read_signed(const json_t *value, struct verified *known, struct docu
     out->has_signer = true;
     out->signer = e.signers[0].did;
 
-    bool ok = e.known || (schema_check(document_schema(out->type), out->json, err) && check_signers(&e, out->type, err));
+    bool ok =
+        e.known || (schema_check_known(document_schema(out->type), out->json, known, err) && check_signers(&e, out->type, err));
 
     envelope_free(&e);
     return ok || error_at(err, "%s", document_type_name(out->type));
@@ -172,7 +173,7 @@ static bool read_bare(const json_t *value, struct verified *known, struct docume
         *name = hash_end(&h);
         *good = verified_has(known, *name);
     }
-    ok = *good || schema_check(document_schema(out->type), value, err);
+    ok = *good || schema_check_known(document_schema(out->type), value, known, err);
     buffer_clear(&text);
     ok = ok && canonical_write_most(value, most_of(out->type), &text, err);
     if (ok)
@@ -254,7 +255,13 @@ bool document_read_known(const json_t *value, struct verified *known, struct doc
 
 bool document_read_as(enum document_type type, const void *bytes, size_t size, struct document *out, struct error *err)
 {
-    if (!document_read(bytes, size, out, err))
+    return document_read_as_known(type, bytes, size, NULL, out, err);
+}
+
+bool document_read_as_known(enum document_type type, const void *bytes, size_t size, struct verified *known, struct document *out,
+                            struct error *err)
+{
+    if (!document_read_bytes(bytes, size, known, out, err))
         return false;
     if (out->type == type)
         return true;
@@ -265,6 +272,12 @@ bool document_read_as(enum document_type type, const void *bytes, size_t size, s
 
 bool document_make(enum document_type type, const json_t *fields, const struct secret_key *identity,
                    const struct account_key *account, struct document *out, struct error *err)
+{
+    return document_make_known(type, fields, identity, account, NULL, out, err);
+}
+
+bool document_make_known(enum document_type type, const json_t *fields, const struct secret_key *identity,
+                         const struct account_key *account, struct verified *known, struct document *out, struct error *err)
 {
     json_t *payload = json_deep_copy(fields);
     struct buffer bytes = { 0 };
@@ -280,7 +293,7 @@ bool document_make(enum document_type type, const json_t *fields, const struct s
         ok = envelope_make(document_type_name(type), payload, identity, account, &bytes, err);
     }
     *out = (struct document){ 0 };
-    ok = ok && document_read(bytes.bytes, bytes.size, out, err);
+    ok = ok && document_read_bytes(bytes.bytes, bytes.size, known, out, err);
     json_decref(payload);
     buffer_free(&bytes);
     return ok;

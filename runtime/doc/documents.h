@@ -51,11 +51,17 @@ bool document_read_bytes(const void *bytes, size_t size, struct verified *known,
 
 /* As document_read, refusing every other type. */
 bool document_read_as(enum document_type type, const void *bytes, size_t size, struct document *out, struct error *err);
+bool document_read_as_known(enum document_type type, const void *bytes, size_t size, struct verified *known, struct document *out,
+                            struct error *err);
 
 /* Makes a document from its fields; version and signer (or type) are put in here. `fields` is not kept. `identity` is NULL for
  * record and certificate; `account` signs too for identity and run, and is NULL for all others. */
 bool document_make(enum document_type type, const json_t *fields, const struct secret_key *identity,
                    const struct account_key *account, struct document *out, struct error *err);
+
+/* The same; it is remembered in `known` (may be NULL), and so are the votes of a certificate. */
+bool document_make_known(enum document_type type, const json_t *fields, const struct secret_key *identity,
+                         const struct account_key *account, struct verified *known, struct document *out, struct error *err);
 
 void document_free(struct document *d);
 

@@ -11,6 +11,7 @@
 #include "runtime/doc/cid.h"
 #include "runtime/doc/did.h"
 #include "runtime/doc/envelope.h"
+#include "runtime/doc/verified.h"
 
 enum { NAME = 64 };
 
@@ -115,7 +116,7 @@ static bool check_decimal(const struct schema_field *field, const char *text, st
 }
 
 /* Kinds that are a text of a certain form. */
-static bool check_form(const struct schema_field *field, const json_t *value, struct error *err)
+static bool check_form(const struct schema_field *field, const json_t *value, struct verified *known, struct error *err)
 {
     const char *text = json_string_value(value);
     size_t length = json_string_length(value);
@@ -134,7 +135,7 @@ static bool check_form(const struct schema_field *field, const json_t *value, st
     case SCHEMA_CID:
         return cid_parse(text, &hash, err);
     case SCHEMA_DID:
-        return did_parse_strict(text, &key, err);
+        return (known && did_parse_known(text, &key) && verified_has_key(known, &key)) || did_parse_strict(text, &key, err);
     case SCHEMA_KEYID:
         return keyid_parse(text, &signer, err);
     case SCHEMA_HEX:
@@ -152,9 +153,9 @@ static bool check_form(const struct schema_field *field, const json_t *value, st
     }
 }
 
-static bool check_value(const struct schema_field *field, const json_t *value, struct error *err);
+static bool check_value(const struct schema_field *field, const json_t *value, struct verified *known, struct error *err);
 
-static bool check_list(const struct schema_field *field, const json_t *value, struct error *err)
+static bool check_list(const struct schema_field *field, const json_t *value, struct verified *known, struct error *err)
 {
     size_t count = json_array_size(value), most = field->most ? (size_t)field->most : SIZE_MAX;
 
@@ -165,12 +166,12 @@ static bool check_list(const struct schema_field *field, const json_t *value, st
     if (count > most)
         return error_set(err, ERROR_RANGE, NULL, "%zu entries, at most %zu are allowed", count, most);
     for (size_t i = 0; i < count; i++)
-        if (!check_value(field->item, json_array_get(value, i), err))
+        if (!check_value(field->item, json_array_get(value, i), known, err))
             return error_at(err, "[%zu]", i);
     return true;
 }
 
-static bool check_value(const struct schema_field *field, const json_t *value, struct error *err)
+static bool check_value(const struct schema_field *field, const json_t *value, struct verified *known, struct error *err)
 {
     if (json_is_null(value) && field->nullable)
         return true;
@@ -186,13 +187,13 @@ static bool check_value(const struct schema_field *field, const json_t *value, s
     case SCHEMA_OBJECT:
         if (!json_is_object(value))
             return wrong_type("an object", err);
-        return !field->of || schema_check(field->of, value, err);
+        return !field->of || schema_check_known(field->of, value, known, err);
     case SCHEMA_LIST:
-        return check_list(field, value, err);
+        return check_list(field, value, known, err);
     case SCHEMA_ANY:
         return true;
     default:
-        return check_form(field, value, err);
+        return check_form(field, value, known, err);
     }
 }
 
@@ -236,7 +237,7 @@ static bool below(const char *name, struct error *err)
     return false;
 }
 
-bool schema_check(const struct schema *schema, const json_t *object, struct error *err)
+bool schema_check_known(const struct schema *schema, const json_t *object, struct verified *known, struct error *err)
 {
     const char *name;
     json_t *value;
@@ -254,10 +255,15 @@ bool schema_check(const struct schema *schema, const json_t *object, struct erro
             error_set(err, ERROR_MISSING, NULL, "this field is missing");
             return below(field->name, err);
         }
-        if (!check_value(field, value, err))
+        if (!check_value(field, value, known, err))
             return below(field->name, err);
     }
     return true;
+}
+
+bool schema_check(const struct schema *schema, const json_t *object, struct error *err)
+{
+    return schema_check_known(schema, object, NULL, err);
 }
 
 void schema_complete(const struct schema *schema, json_t *object)

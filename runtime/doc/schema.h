@@ -45,6 +45,8 @@ struct schema_field {
     bool optional, nullable;
 };
 
+struct verified;
+
 struct schema {
     const struct schema_field *fields;
     size_t count;
@@ -61,6 +63,9 @@ struct schema {
 
 /* Whether the object fits. Errors carry the path as place: missing, unknown, type, range, syntax. */
 bool schema_check(const struct schema *schema, const json_t *object, struct error *err);
+
+/* The same; a DID whose key `known` (verified.h; may be NULL) holds is not looked at as a point again. */
+bool schema_check_known(const struct schema *schema, const json_t *object, struct verified *known, struct error *err);
 
 /* Puts in every absent field that has a fallback, objects within objects too. Does not check. */
 void schema_complete(const struct schema *schema, json_t *object);

@@ -232,7 +232,7 @@ static bool read_contribution(struct driver *d, const char *cid, struct document
     struct error fault = { 0 };
     struct hash id;
     bool ok = cid && cid_parse(cid, &id, &fault) && journal_get_document(d->node->journal, id, &bytes, &fault) &&
-              document_read_as(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, out, &fault);
+              document_read_as_known(DOCUMENT_CONTRIBUTION, bytes.bytes, bytes.size, d->node->known, out, &fault);
 
     buffer_free(&bytes);
     if (ok)

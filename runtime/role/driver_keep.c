@@ -68,8 +68,8 @@ static json_t *sign(void *context, const char *type, json_t *payload, struct err
         error_set(err, ERROR_UNKNOWN, NULL, "no document type %s", type);
         return NULL;
     }
-    if (document_make(t, payload, &d->node->keys.identity, NULL, &document, err) && keep_signed(d, &document, err) &&
-        keep_enrolment(d, &document, err))
+    if (document_make_known(t, payload, &d->node->keys.identity, NULL, d->node->known, &document, err) &&
+        keep_signed(d, &document, err) && keep_enrolment(d, &document, err))
         envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, err);
     document_free(&document);
     return envelope;
@@ -123,8 +123,9 @@ uint32_t driver_get_number(struct driver *d, const char *name)
 static bool persist_final(struct driver *d, uint32_t round, const json_t *value, struct error *err)
 {
     struct document record = { 0 }, certificate = { 0 };
-    bool ok = document_make(DOCUMENT_RECORD, json_object_get(value, "record"), NULL, NULL, &record, err) &&
-              document_make(DOCUMENT_CERTIFICATE, json_object_get(value, "certificate"), NULL, NULL, &certificate, err) &&
+    bool ok = document_make_known(DOCUMENT_RECORD, json_object_get(value, "record"), NULL, NULL, d->node->known, &record, err) &&
+              document_make_known(DOCUMENT_CERTIFICATE, json_object_get(value, "certificate"), NULL, NULL, d->node->known,
+                                  &certificate, err) &&
               journal_put_document(d->node->journal, &record, err) && journal_put_document(d->node->journal, &certificate, err) &&
               journal_finish_round(d->node->journal, d->course->id, round, record.id, certificate.id, err);
 
@@ -145,7 +146,7 @@ static bool keep_received(struct driver *d, const json_t *statement, struct erro
     const json_t *text = json_object_get(statement, "text");
     struct document document = { 0 };
     bool ok = strcmp(document_text(statement, "type"), "received") != 0 ||
-              (document_read(json_string_value(text), json_string_length(text), &document, err) &&
+              (document_read_bytes(json_string_value(text), json_string_length(text), d->node->known, &document, err) &&
                journal_put_document(d->node->journal, &document, err));
 
     document_free(&document);
