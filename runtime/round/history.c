@@ -41,17 +41,22 @@ static json_t *claimed(const json_t *record, const json_t *request)
     return claimed_fold(record, request);
 }
 
-static bool fetch_received(const json_t *record, const struct history_source *source, json_t *received, struct error *err)
+/* The received documents that the record lists, and what they are called. */
+static bool fetch_received(const json_t *record, const struct history_source *source, json_t *received, json_t *names,
+                           struct error *err)
 {
     json_t *name;
     size_t i;
     json_array_foreach(json_object_get(record, "received"), i, name)
     {
         const char *cid = json_string_value(name) ? json_string_value(name) : "";
+        char found[CID_TEXT];
         json_t *document = source->document(source->context, cid);
-        bool ok = value_is(document, "type", "received");
-        if (ok)
+        bool ok = value_is(document, "type", "received") && value_cid(json_object_get(document, "payload"), found);
+        if (ok) {
             json_array_append(received, json_object_get(document, "payload"));
+            json_array_append_new(names, json_string(found));
+        }
         json_decref(document);
         if (!ok)
             return error_set(err, ERROR_MISSING, "fetch it from another node", "received document %s is missing or not valid",
@@ -101,14 +106,21 @@ static const char *difference(const json_t *made, const json_t *record)
 bool history_recompute(const struct rules *rules, const json_t *previous, const json_t *record,
                        const struct history_source *source, struct error *err)
 {
-    json_t *received = json_array(), *documents = json_object(), *results = json_object(), *out = NULL;
-    bool ok = fetch_received(record, source, received, err);
+    json_t *received = json_array(), *names = json_array(), *documents = json_object(), *results = json_object(), *out = NULL;
+    struct record_memory memory = { 0 }; /* of this round alone: record_of is asked several times */
+    char before[CID_TEXT] = "";
+    bool ok = fetch_received(record, source, received, names, err);
+    if (previous)
+        value_cid(previous, before);
     enum record_outcome outcome = RECORD_NEEDS;
     while (ok && outcome == RECORD_NEEDS) {
         struct record_input input = { .rules = rules,
                                       .previous = previous,
                                       .block = json_object_get(record, "block"),
                                       .received = received,
+                                      .before = *before ? before : NULL,
+                                      .names = names,
+                                      .memory = &memory,
                                       .forced = value_is(record, "reason", "forced"),
                                       .documents = documents,
                                       .results = results };
@@ -127,6 +139,8 @@ bool history_recompute(const struct rules *rules, const json_t *previous, const 
     json_decref(received);
     json_decref(documents);
     json_decref(results);
+    json_decref(names);
+    record_memory_clear(&memory);
     return ok;
 }
 

@@ -182,6 +182,7 @@ static void open_round(struct member *m, int64_t round)
     replace(&m->checked, json_array());
     replace(&m->statements, json_object());
     replace(&m->seen, json_object());
+    m->seen_most = -1;
     replace(&m->records, json_object());
     replace(&m->verdicts, json_object());
     replace(&m->namers, json_object());

@@ -49,8 +49,10 @@ static const char *contribution_code(struct member *m, const json_t *document)
 {
     const json_t *payload = json_object_get(document, "payload"), *part = NULL;
     const char *cid = value_text(document, "cid"), *did = value_text(payload, "signer");
-    const json_t *plan = plan_of(m), *code = json_object_get(m->codes, cid);
-    if (!plan)
+    const json_t *code = json_object_get(m->codes, cid), *plan;
+    if (code) /* it was asked for, so all the rest is in order */
+        return json_string_value(code);
+    if (!(plan = plan_of(m)))
         return NULL;
     part = value_find(m->parts, "did", did);
     if (!json_array_size(json_object_get(part, "shards")))
@@ -60,8 +62,6 @@ static const char *contribution_code(struct member *m, const json_t *document)
     const char *committed = member_commitment_code(m, document);
     if (!committed || strcmp(committed, "ok"))
         return committed;
-    if (code)
-        return json_string_value(code);
     if (member_ask(m, "check", cid))
         member_act(m, ACTION_CHECK,
                    json_pack("{sssOsosI}", "cid", cid, "document", payload, "context",
@@ -205,8 +205,10 @@ bool member_rule_spots(struct member *m)
                 member_challenge(m, cid, m->round - 1, 0);
                 return true;
             }
-        } else if (json_integer_value(index) < 0 && !m->items && !value_lists(m->checked, cid)) {
-            json_array_append_new(m->checked, json_string(cid));
+        } else if (json_integer_value(index) < 0 && !m->items) {
+            if (!value_lists(m->checked, cid))
+                json_array_append_new(m->checked, json_string(cid));
+            json_array_remove(m->spots, i--);
         } else if (json_integer_value(index) >= 0 && member_ask(m, "challenge", cid)) {
             challenge_alike(m, cid, json_integer_value(index));
             return true;

@@ -98,6 +98,7 @@ struct member {
     json_t *statements;           /* "type/view/phase/did" -> document */
     int64_t prepare_votes, commit_votes; /* among them, of all views: fewer than the threshold certify nothing */
     json_t *seen;                        /* did -> highest view */
+    int64_t seen_most;                   /* the highest of all, no less */
     json_t *records, *verdicts;          /* cid -> record; cid -> "valid" or "wrong" */
     json_t *judged;                      /* cid -> `answers`, as verify_at */
     struct record_memory own_memory, *memory;
@@ -192,6 +193,8 @@ bool member_rule_repeat(struct member *m);
 bool member_rule_verify(struct member *m);
 bool member_rule_release(struct member *m);
 
+/* A statement of did speaks of this view. */
+void member_see(struct member *m, const char *did, int64_t view);
 /* Sends everything this member has said in its view, with what the others need to judge it. */
 void member_repeat(struct member *m);
 /* record_of on the documents and results held, among them `received`; asks for what is missing. */

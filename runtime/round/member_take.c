@@ -85,7 +85,7 @@ static int64_t held_of(const struct member *m, const char *type, const char *did
 /* In the run, or about to be: a trainer that the next record takes in may be heard of before that record is. */
 static bool knows_signer(const struct member *m, const char *did)
 {
-    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did) ||
+    return value_find(json_object_get(m->previous, "members"), "did", did) || value_find(m->rules->panel, "did", did) ||
            held_of(m, "enrolment", did, -1, NULL);
 }
 
@@ -207,8 +207,8 @@ static void take_statement(struct member *m, json_t *document)
     if (round > m->round || (!strcmp(type, "received") && !record_memory_sound(m->memory, value_text(document, "cid"), payload)))
         return;
     bool closes = !strcmp(type, "closed"); /* said before there are views */
-    if (!closes && (view > value_integer(m->seen, did) || !json_object_get(m->seen, did)))
-        json_object_set_new(m->seen, did, json_integer(view));
+    if (!closes)
+        member_see(m, did, view);
     if (view > (m->view < 0 ? 0 : m->view) + MEMBER_VIEWS)
         return;
     if (known) {
@@ -258,7 +258,7 @@ static void take_outside(struct member *m, json_t *envelope)
     char type[32], cid[CID_TEXT];
     json_t *payload = m->signing.open(m->signing.context, envelope, type, cid, NULL);
     int64_t view = value_integer(payload, "view");
-    if (!payload || !value_is(payload, "run", m->rules->run)) {
+    if (!payload || !value_is(payload, "run", m->rules->run) || (!is_statement(type) && json_object_get(m->documents, cid))) {
         json_decref(payload);
         return;
     }

@@ -104,7 +104,7 @@ static void enter(struct member *m, int64_t view)
                                 "items", m->items, "checked", m->checked, "lock", m->lock ? m->lock : json_null());
     json_object_set(m->own, "received", payload);
     member_persist(m);
-    json_object_set_new(m->seen, m->did, json_integer(view));
+    member_see(m, m->did, view);
     if (member_may_sign(m)) {
         json_t *envelope = member_sign(m, "received", json_copy(payload)); /* the lists stand from here on */
         if (envelope)
@@ -121,6 +121,15 @@ bool member_rule_enter(struct member *m)
         return false;
     enter(m, 0);
     return true;
+}
+
+void member_see(struct member *m, const char *did, int64_t view)
+{
+    const json_t *before = json_object_get(m->seen, did);
+    if (before && json_integer_value(before) >= view)
+        return;
+    json_object_set_new(m->seen, did, json_integer(view));
+    m->seen_most = view > m->seen_most ? view : m->seen_most;
 }
 
 /* The k-th largest view seen from distinct members; -1 when fewer were seen. */
@@ -140,7 +149,7 @@ static int64_t view_seen(const struct member *m, int64_t k)
 
 bool member_rule_jump(struct member *m)
 {
-    if (!in_voting(m) || m->view < 0)
+    if (!in_voting(m) || m->view < 0 || m->seen_most <= m->view)
         return false;
     int64_t view = view_seen(m, m->quorum.t);
     if (view <= m->view)

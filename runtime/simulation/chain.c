@@ -490,17 +490,60 @@ static bool refund_deposit(struct chain *c, const struct node *n, uint64_t now)
     return escrow_book_apply(c->book, &t, (uint64_t)c->height, now, NULL);
 }
 
-/* What the records pay this account: of rounds, and of deposits. */
-static unsigned __int128 owed_to(const struct sim *s, const char *account)
+/* What the records pay, of rounds and of deposits: one line a payee, by account. */
+struct lines {
+    struct line {
+        const char *account; /* borrowed from the records */
+        unsigned __int128 amount;
+    } * list;
+    size_t count, capacity;
+};
+
+static int by_account(const void *a, const void *b)
 {
-    static const char *const lists[] = { "settled", "returned" };
-    unsigned __int128 owed = 0;
-    size_t r, k, i;
-    json_t *each, *payout, *payee;
+    return strcasecmp(((const struct line *)a)->account, ((const struct line *)b)->account);
+}
+
+static void add_payees(struct lines *lines, const json_t *payout)
+{
+    json_t *payees = json_object_get(payout, "payees"), *payee;
+    size_t i;
+    if (lines->count + json_array_size(payees) > lines->capacity) {
+        lines->capacity = 2 * (lines->count + json_array_size(payees));
+        lines->list = realloc(lines->list, lines->capacity * sizeof *lines->list);
+        if (!lines->list)
+            abort();
+    }
+    json_array_foreach(payees, i, payee) lines->list[lines->count++] =
+        (struct line){ value_text(payee, "account"), payout_parse(value_text(payee, "amount")) };
+}
+
+static struct lines paid_by_records(const struct sim *s)
+{
+    static const char *const names[] = { "settled", "returned" };
+    struct lines lines = { 0 };
+    size_t r, k;
+    json_t *each, *payout;
     json_array_foreach(s->finals, r, each) for (size_t l = 0; l < 2; l++)
-        json_array_foreach(json_object_get(json_object_get(each, "record"), lists[l]), k, payout)
-            json_array_foreach(json_object_get(payout, "payees"), i, payee) owed +=
-        strcasecmp(value_text(payee, "account"), account) ? 0 : payout_parse(value_text(payee, "amount"));
+        json_array_foreach(json_object_get(json_object_get(each, "record"), names[l]), k, payout) add_payees(&lines, payout);
+    if (lines.count)
+        qsort(lines.list, lines.count, sizeof *lines.list, by_account);
+    return lines;
+}
+
+static unsigned __int128 owed_to(const struct lines *lines, const char *account)
+{
+    unsigned __int128 owed = 0;
+    size_t low = 0, high = lines->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcasecmp(lines->list[middle].account, account) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < lines->count && !strcasecmp(lines->list[low].account, account); low++)
+        owed += lines->list[low].amount;
     return owed;
 }
 
@@ -513,11 +556,11 @@ static bool refund(struct chain *c, int64_t round, uint64_t now)
 }
 
 /* What the ledger owes an account is what the records' payouts say. */
-static void check_credit(struct sim *s, struct chain *c, const struct node *n)
+static void check_credit(struct sim *s, struct chain *c, const struct node *n, const struct lines *lines)
 {
     const char *account = n->account;
     const bool locks = s->set->deposits && !n->syncer;
-    unsigned __int128 owed = owed_to(s, account) + (locks && !is_returned(s, n) ? STAKE : 0);
+    unsigned __int128 owed = owed_to(lines, account) + (locks && !is_returned(s, n) ? STAKE : 0);
     struct ledger_account held = escrow_book_account(c->book, n->address);
     if (held.credit + held.balance != owed)
         sim_fail(s, MONEY, "%s holds %lld, the records say %lld", account, (long long)(held.credit + held.balance),
@@ -539,13 +582,15 @@ void chain_end(struct sim *s)
         if (refund_deposit(c, &s->nodes[i], expiry_of(c, s->set->rounds)) == returned)
             sim_fail(s, MONEY, "%s: its deposit was %s", s->nodes[i].did, returned ? "given twice" : "lost");
     }
+    struct lines lines = paid_by_records(s);
     for (int i = 0; i < s->count; i++)
-        check_credit(s, c, &s->nodes[i]);
+        check_credit(s, c, &s->nodes[i], &lines);
     char account[ADDRESS_TEXT];
     chain_sponsor(c, account);
     if (escrow_book_account(c->book, c->sponsor).credit + c->paid !=
-        (unsigned __int128)(s->set->rounds * s->pay) + owed_to(s, account))
+        (unsigned __int128)(s->set->rounds * s->pay) + owed_to(&lines, account))
         sim_fail(s, MONEY, "what was paid and what went back is not the budget");
+    free(lines.list);
     if (!escrow_book_conserves(c->book))
         sim_fail(s, MONEY, "the ledger's money is not conserved");
 }
