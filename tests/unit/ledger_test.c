@@ -1,15 +1,19 @@
 /* ledger_test.c - ledger server and client over loopback, and the server as a process of its own. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "native/base/file.h"
 #include "runtime/ledger/client.h"
@@ -406,6 +410,56 @@ static void json_rpc_is_read_strictly(void **state)
         assert_answer(*state, cases[i][0], cases[i][1]);
 }
 
+/* ---- a disk that fails ---- */
+
+static bool unreadable; /* reads of files fail; SQLite's too */
+
+ssize_t pread64(int fd, void *bytes, size_t count, off_t at)
+{
+    if (unreadable) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, bytes, count, at);
+}
+
+ssize_t pread(int fd, void *bytes, size_t count, off_t at)
+{
+    return pread64(fd, bytes, count, at);
+}
+
+static void a_server_that_can_neither_write_nor_read_its_file_closes_its_port(void **state)
+{
+    struct world *w = *state;
+    struct buffer bytes = { 0 };
+    struct rlimit open, tight;
+    sqlite3 *other;
+
+    creation(w, 0, 0, soon(), &bytes);
+    run_for(w, 50);
+    assert_int_equal(sqlite3_open(w->path, &other), SQLITE_OK); /* so that what SQLite remembers counts for nothing */
+    assert_int_equal(sqlite3_exec(other, "create table other (x)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &open);
+    tight = open;
+    tight.rlim_cur = 4096;
+    ledger_submit(w->ledger, bytes.bytes, bytes.size, then(w));
+    while (!ledger_local_waiting(ledger_server_local(w->server)))
+        uv_run(&w->loop, UV_RUN_ONCE);
+    setrlimit(RLIMIT_FSIZE, &tight);
+    unreadable = true;
+    for (int i = 0; i < 100000 && ledger_server_sound(w->server, &w->err); i++)
+        uv_run(&w->loop, UV_RUN_ONCE);
+    unreadable = false;
+    setrlimit(RLIMIT_FSIZE, &open);
+    assert_int_equal(w->err.code, ERROR_FAULT);
+    while (!w->done)
+        uv_run(&w->loop, UV_RUN_ONCE);
+    assert_int_equal(w->error.code, ERROR_NETWORK);
+    buffer_free(&bytes);
+}
+
 /* ---- a process of its own ---- */
 
 static pid_t spawn(struct world *w)
@@ -493,6 +547,7 @@ int main(void)
         T(freeing_the_client_drops_what_was_asked),
         T(json_rpc_is_read_strictly),
         T(the_process_tells_its_url_survives_kill_and_ends_cleanly),
+        T(a_server_that_can_neither_write_nor_read_its_file_closes_its_port),
         T(a_port_in_use_stops_the_process_with_a_hint),
     };
 
