@@ -1,6 +1,7 @@
 /* Every write point of a node's stores fails: the disk is full, once or until room is made, or does not sync, and takes what it was given for
  * written all the same. The step says so, nothing that was acknowledged is lost, and the same step works once the disk does. */
 #include "crashing.h"
+#include "runtime/ledger/local.h"
 
 /* What becomes of the node once a step has failed. */
 enum end {
@@ -89,7 +90,54 @@ static void run_steps(const char *folder, int first, enum end end)
     _exit(end == GOES_ON ? 0 : 9);
 }
 
-static int in_process(const char *folder, const struct trouble *t)
+/* A step was refused: it says why, and what becomes of the process comes. */
+static void refused(const struct error *err, enum end end)
+{
+    struct stores s = { .err = *err };
+
+    say_so(&s);
+    end_there(end);
+}
+
+enum { BLOCKS = 4 };
+
+/* The same of a ledger: what is acknowledged is a height. */
+static void make_blocks(const char *folder, int first, enum end end)
+{
+    const struct ledger_genesis genesis = { .chain = 1, .block_ms = 100, .test_seed = "full" };
+    struct ledger_local *ledger;
+    struct error err = { 0 };
+    char path[128];
+
+    (void)first;
+    snprintf(path, sizeof path, "%s/ledger.db", folder);
+    ledger = ledger_local_open(path, &genesis, &err);
+    if (!ledger) {
+        refused(&err, end);
+        ledger = ledger_local_open(path, &genesis, &err);
+    }
+    while (ledger && ledger_local_status(ledger).height < BLOCKS) {
+        if (!ledger_local_make_block(ledger, 1900000000, &err)) {
+            refused(&err, end);
+            if (!ledger_local_make_block(ledger, 1900000000, &err))
+                _exit(2);
+        }
+        *acknowledged = (int)ledger_local_status(ledger).height;
+    }
+    if (!ledger)
+        _exit(1);
+    if (end == GOES_ON_AND_CUT || end == CUT) {
+        disk.lossy = true;
+        power_fails();
+    }
+    acknowledged[1] = (int)disk.points;
+    ledger_local_close(ledger);
+    _exit(end == GOES_ON ? 0 : 9);
+}
+
+/* `runs`: run_steps or make_blocks. */
+
+static int in_process(const char *folder, void (*runs)(const char *folder, int first, enum end end), const struct trouble *t)
 {
     int status;
     pid_t pid;
@@ -102,14 +150,14 @@ static int in_process(const char *folder, const struct trouble *t)
         disk.cut_at = t->at;
         disk.cut = t->lasting ? CUT_MIDST : CUT_BEFORE;
         disk.lasting = t->lasting;
-        run_steps(folder, 0, t->end);
+        runs(folder, 0, t->end);
     }
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* Another process, on a disk that is well again, with what the first one lost. */
-static int goes_on(const char *folder)
+static int goes_on(const char *folder, void (*runs)(const char *folder, int first, enum end end))
 {
     int status;
     pid_t pid = fork();
@@ -118,7 +166,7 @@ static int goes_on(const char *folder)
         disk.on = true;
         disk.cut_at = -1;
         take_lost();
-        run_steps(folder, *acknowledged, GOES_ON_AND_CUT);
+        runs(folder, *acknowledged, GOES_ON_AND_CUT);
     }
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -152,10 +200,10 @@ static void check(const char *folder, const struct trouble *t, struct buffer *he
     int status;
 
     clear(folder);
-    status = in_process(folder, t);
+    status = in_process(folder, run_steps, t);
 
     if (t->end == RESTARTED && status == 9)
-        status = goes_on(folder);
+        status = goes_on(folder, run_steps);
 
     int done = *acknowledged;
 
@@ -194,10 +242,48 @@ static void whatever_fails_is_told_and_nothing_acknowledged_is_lost(void **state
     clear(folder);
 }
 
+static void a_ledger_keeps_every_block_it_told_of(void **state)
+{
+    char folder[64], path[128];
+    long failures = 0;
+
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/rondo_full_XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/ledger.db", folder);
+    assert_int_equal(in_process(folder, make_blocks, &(struct trouble){ .at = -1 }), 0);
+
+    const long points = acknowledged[1];
+
+    assert_true(points > 20);
+    for (long at = 0; at < points; at++)
+        for (int kind = 0; kind < 2 * ENDS; kind++, failures++) {
+            const struct trouble t = { .at = at, .lasting = kind % 2, .end = (enum end)(kind / 2) };
+            struct error err = { 0 };
+            uint64_t height = 0;
+            int status;
+
+            clear(folder);
+            assert_int_equal(mkdir(folder, 0755), 0);
+            status = in_process(folder, make_blocks, &t);
+            if (t.end == RESTARTED && status == 9)
+                status = goes_on(folder, make_blocks);
+            if (status != (t.end == GOES_ON ? 0 : 9))
+                fail_msg("point %ld, lasting %d, end %d: status %d after block %d", at, t.lasting, t.end, status, *acknowledged);
+            if (*acknowledged &&
+                (!ledger_local_check(path, &height, &err) || height < (uint64_t)*acknowledged || height > BLOCKS))
+                fail_msg("point %ld, lasting %d, end %d: told of block %d, holds %d: %s: %s", at, t.lasting, t.end, *acknowledged,
+                         (int)height, err.place, err.message);
+        }
+    print_message("%ld write points, %ld failures\n", points, failures);
+    clear(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_fails_is_told_and_nothing_acknowledged_is_lost),
+        cmocka_unit_test(a_ledger_keeps_every_block_it_told_of),
     };
 
     acknowledged = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
