@@ -48,6 +48,7 @@ static void ask_trace(struct trainer *t, const json_t *dispute, const char *key)
         json_decref(context);
         return;
     }
+    t->traced_in = t->round;
     if (context)
         trainer_act(t, ACTION_MOVE,
                     json_pack("{sssssOsOso}", "key", key, "move", "opening", "contribution",
@@ -59,6 +60,13 @@ static json_t *opening_of(const json_t *dispute, json_t *trace)
 {
     return json_pack("{sOsOsOsO}", "round", json_object_get(dispute, "round"), "contribution",
                      json_object_get(dispute, "contribution"), "index", json_object_get(dispute, "index"), "trace", trace);
+}
+
+/* Tracing a step takes up to as long as training: many that ask falsely must not keep a trainer from its work. One trace is made at a time, and
+ * until the round's own work is done one a round; whom it leaves out of time the members' replay of a silent accused answers. */
+static bool may_trace(const struct trainer *t, bool made)
+{
+    return t->traced_in != t->round || (made && (t->contribution || !t->asked_training));
 }
 
 static void sign_opening(struct trainer *t, const json_t *dispute, const char *key, json_t *trace)
@@ -83,7 +91,7 @@ static void push_in_turn(struct trainer *t, json_t *envelopes)
 void trainer_rule_answer(struct trainer *t)
 {
     const json_t *disputes = json_object_get(t->previous, "disputes");
-    bool ready = false;
+    bool ready = false, made = true;
     char key[DISPUTE_KEY];
     size_t i;
     json_t *one;
@@ -91,10 +99,17 @@ void trainer_rule_answer(struct trainer *t)
         return;
     json_array_foreach((json_t *)disputes, i, one)
     {
+        if (waits_for(t, one, key))
+            made = made && !json_is_null(json_object_get(t->moves, key));
+    }
+    json_array_foreach((json_t *)disputes, i, one)
+    {
         if (!waits_for(t, one, key))
             continue;
-        if (!json_object_get(t->moves, key))
+        if (!json_object_get(t->moves, key) && (!value_integer(one, "index") || may_trace(t, made))) {
+            made = made && !value_integer(one, "index");
             ask_trace(t, one, key);
+        }
         if (json_is_string(json_object_get(t->moves, key)))
             sign_opening(t, one, key, json_object_get(t->moves, key));
         ready = ready || json_is_object(json_object_get(t->moves, key));

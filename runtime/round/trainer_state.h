@@ -48,7 +48,8 @@ struct trainer {
     char cid[CID_TEXT], shown_cid[CID_TEXT], plan_hash[HASH_TEXT];
     struct hash seed;
     bool asked_block, asked_plan, asked_training;
-    size_t turn; /* which of several moves is sent first */
+    int64_t traced_in; /* the round in which it was last asked for a trace */
+    size_t turn;       /* which of several moves is sent first */
     int64_t pushed_at, fetched_at, enrolled_at, answered_at, challenged_at, demanded_at, picked_at, shown_at, committed_at;
 };
 
