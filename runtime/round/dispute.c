@@ -85,9 +85,21 @@ void disputes_count(json_t *open, const json_t *before)
         const json_t *was =
             disputes_find(before, value_text(one, "contribution"), value_integer(one, "index"), value_text(one, "challenger"));
         bool moved = was && json_is_null(json_object_get(was, "trace")) != json_is_null(json_object_get(one, "trace"));
-        if (was && !moved)
+        if (was && !moved && value_integer(one, "left") > 0)
             json_object_set_new(one, "left", json_integer((json_int_t)value_integer(one, "left") - 1));
     }
+}
+
+bool disputes_due(const json_t *record)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(record, "disputes"), i, one)
+    {
+        if (!value_integer(one, "left"))
+            return true;
+    }
+    return false;
 }
 
 void disputes_keep_openings(json_t *openings, const json_t *record)
@@ -326,7 +338,8 @@ struct verdicts disputes_judge(const struct disputes_input *in)
     each_move(&j, "challenge", take_challenge);
     each_move(&j, "opening", take_opening);
     each_move(&j, "pick", take_pick);
-    end_silent(&j);
+    if (!in->outage)
+        end_silent(&j);
     drop_over(&j);
     value_sort(j.out.open, "challenger"); /* stable, the last key first */
     value_sort(j.out.open, "contribution");

@@ -9,7 +9,7 @@
  * if it does not, the carry was right, and nobody has lost.
  *
  * A dispute is over 2 (`answer_rounds` + 1) train and close records after the one that opened it, so a round r is settled at r + W + D, skips not
- * counted, whatever anybody does: D = 2 (`answer_rounds` + 1), twice that where contributions begin with a carry (disputes_most).
+ * counted, whatever anybody does (nor does silence decide anything in a skip that is forced or that too few contributions reached): D = 2 (`answer_rounds` + 1), twice that where contributions begin with a carry (disputes_most).
  *
  *     disputes: [ { contribution, did, round, index, challenger, trace, left } ]     ascending by contribution, then challenger
  *
@@ -39,6 +39,7 @@ struct disputes_input {
     int64_t t;
     const json_t *documents; /* cid -> { type, payload } */
     int64_t time;            /* ledger time of the record, seconds */
+    bool outage;             /* trainers may have been cut off in this round: silence decides nothing */
 };
 
 /* New references. */
@@ -55,6 +56,9 @@ void verdicts_free(struct verdicts *v);
 
 /* One more train or close record went by: counts those down that were open before it. */
 void disputes_count(json_t *open, const json_t *before);
+
+/* Whether the move that is due in some dispute of this record may come in the next one and no later. */
+bool disputes_due(const json_t *record);
 
 /* Leaves out the openings about contributions that can no longer be disputed after this record. */
 void disputes_keep_openings(json_t *openings, const json_t *record);

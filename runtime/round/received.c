@@ -130,7 +130,21 @@ static void decide(json_t *items, const struct entry *entries, size_t count, siz
     if (!best)
         return;
     int64_t ms = best[best_size < t ? best_size - 1 : t - 1].ms;
-    json_array_append_new(items, json_pack("{sssssI}", "cid", best->cid, "code", best->code, "ms", (json_int_t)ms));
+    json_array_append_new(
+        items, json_pack("{sssssIsI}", "cid", best->cid, "code", best->code, "ms", (json_int_t)ms, "by", (json_int_t)best_size));
+}
+
+json_t *received_agreed(const json_t *items, const json_t *documents, int64_t t)
+{
+    json_t *agreed = json_array(), *item;
+    size_t i;
+    json_array_foreach((json_t *)items, i, item)
+    {
+        if (value_integer(item, "by") >= t ||
+            value_is(json_object_get(documents, value_text(item, "cid")), "type", "contribution"))
+            json_array_append(agreed, item);
+    }
+    return agreed;
 }
 
 /* Whoever names one twice counts once. */

@@ -26,7 +26,8 @@ bool received_check(const json_t *payload, struct error *err);
 
 /* What the listed documents agree on. `received` is an array of payloads of distinct members. */
 struct received_tally {
-    json_t *items;        /* owned: [ { cid, code, ms } ] ascending by cid: taken or refused; others are left out */
+    json_t *
+        items; /* owned: [ { cid, code, ms, by } ] ascending by cid: taken or refused; others are left out. by: how many gave the code */
     json_t *checked;      /* owned: cid -> how many of the documents say that their member replayed it and found it right */
     int64_t height, time; /* (f+1)-th largest head and its time */
     int64_t
@@ -36,5 +37,10 @@ struct received_tally {
 /* An item is taken when at least t list it ok or upheld; refused when t list it with any code: the most frequent of the codes
  * that are neither, ties to the bytewise smaller. ms: the t-th smallest among those that list it with the code chosen. */
 struct received_tally received_tally(const json_t *received, int64_t t);
+
+/* The items whose code stands: that of a contribution, of which this round decides, and any that t gave. The rest is listed nowhere and comes
+ * again: fewer than t may all lie, and an honest challenge that one member calls `rejected` before others have judged it is not. `documents`: cid
+ * -> { type }. New reference. */
+json_t *received_agreed(const json_t *items, const json_t *documents, int64_t t);
 
 #endif

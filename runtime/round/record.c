@@ -135,41 +135,6 @@ static void convict(struct making *m, const char *did, int64_t round)
     }
 }
 
-/* Challenges with their moves, and equivocations: all only ever add convictions, so their order does not matter. */
-static void take_disputes(struct making *m)
-{
-    const struct disputes_input in = { .rules = m->rules,
-                                       .previous = m->in->previous,
-                                       .items = m->tally.items,
-                                       .checked = m->tally.checked,
-                                       .t = m->quorum.t,
-                                       .documents = m->in->documents,
-                                       .time = m->tally.time };
-    struct verdicts verdicts = disputes_judge(&in);
-    size_t i;
-    json_t *one;
-    json_array_foreach(verdicts.upheld, i, one) convict(m, value_text(one, "did"), value_integer(one, "round"));
-    json_array_foreach(verdicts.rejected, i, one)
-    {
-        if (!value_lists(m->barred, value_text(one, "did")))
-            json_array_append(m->barred, json_object_get(one, "did"));
-    }
-    json_array_foreach(m->tally.items, i, one)
-    {
-        const char *type;
-        const json_t *payload = payload_of(m, one, &type);
-        if (!strcmp(type, "equivocation") && value_is(one, "code", "ok"))
-            convict(m, value_text(payload, "did"), value_integer(payload, "round"));
-    }
-    value_sort(m->convicted, "did");
-    value_sort(m->barred, NULL);
-    m->disputes = json_incref(verdicts.open);
-    m->openings = json_incref(verdicts.openings);
-    m->upheld = json_incref(verdicts.upheld);
-    m->rejected = json_incref(verdicts.rejected);
-    verdicts_free(&verdicts);
-}
-
 /* The code of a contribution beside the one its checks gave. */
 static const char *contribution_code(const struct making *m, const json_t *item, const json_t *payload, int64_t weight,
                                      const json_t *right)
@@ -223,6 +188,52 @@ static json_t *list_contributions(struct making *m)
     replica_judge(list, m->in->documents, json_object_get(m->in->previous, "members"));
     json_object_set_new(m->record, "contributions", list);
     return list;
+}
+
+/* A skip in which nothing counts down: it is forced, or fewer trainers were heard than a round needs. Whoever is silent in it may be cut off. */
+static bool is_outage(struct making *m)
+{
+    const json_t *previous = m->in->previous;
+    if (m->in->forced || amendment_pauses(m->rules, previous, m->round) || !amendment_trains(m->rules, previous, m->round))
+        return m->in->forced;
+    return disputes_due(previous) &&
+           replica_accepted(list_contributions(m)) < (size_t)amendment_quorum(m->rules, previous, m->round);
+}
+
+/* Challenges with their moves, and equivocations: all only ever add convictions, so their order does not matter. */
+static void take_disputes(struct making *m)
+{
+    const struct disputes_input in = { .rules = m->rules,
+                                       .previous = m->in->previous,
+                                       .items = m->tally.items,
+                                       .checked = m->tally.checked,
+                                       .t = m->quorum.t,
+                                       .outage = is_outage(m),
+                                       .documents = m->in->documents,
+                                       .time = m->tally.time };
+    struct verdicts verdicts = disputes_judge(&in);
+    size_t i;
+    json_t *one;
+    json_array_foreach(verdicts.upheld, i, one) convict(m, value_text(one, "did"), value_integer(one, "round"));
+    json_array_foreach(verdicts.rejected, i, one)
+    {
+        if (!value_lists(m->barred, value_text(one, "did")))
+            json_array_append(m->barred, json_object_get(one, "did"));
+    }
+    json_array_foreach(m->tally.items, i, one)
+    {
+        const char *type;
+        const json_t *payload = payload_of(m, one, &type);
+        if (!strcmp(type, "equivocation") && value_is(one, "code", "ok"))
+            convict(m, value_text(payload, "did"), value_integer(payload, "round"));
+    }
+    value_sort(m->convicted, "did");
+    value_sort(m->barred, NULL);
+    m->disputes = json_incref(verdicts.open);
+    m->openings = json_incref(verdicts.openings);
+    m->upheld = json_incref(verdicts.upheld);
+    m->rejected = json_incref(verdicts.rejected);
+    verdicts_free(&verdicts);
 }
 
 static void list_items(struct making *m)
@@ -553,6 +564,9 @@ static void make(struct making *m)
     m->entries = copy_list(m->in->previous, "unsettled");
     m->correct = value_integer(m->in->previous, "correct");
     record_set_begin(m->known, m->in->block, m->in->forced);
+    json_t *all = m->tally.items;
+    m->tally.items = received_agreed(all, m->in->documents, m->quorum.t);
+    json_decref(all);
     start_record(m);
     list_received(m);
     take_disputes(m);
@@ -596,10 +610,4 @@ enum record_outcome record_of(const struct record_input *input, json_t **out, st
     }
     end(&m);
     return outcome;
-}
-
-bool record_is_last(const struct rules *rules, const json_t *record)
-{
-    return value_integer(record, "round") > amendment_rounds(rules, record) &&
-           !json_array_size(json_object_get(record, "unsettled")) && !value_integer(record, "correct");
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/round/received.h"
 #include "runtime/round/trainer_state.h"
 #include "runtime/round/value.h"
 
@@ -54,7 +55,7 @@ static void a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_it
 }
 
 /* Of a dispute that ends with this record: the accused was silent, and `vouching` of the members replayed its work and found it right. */
-static void ends(int vouching, int index, size_t upheld, size_t rejected)
+static void ends(bool outage, int vouching, int index, size_t upheld, size_t rejected)
 {
     const struct rules rules = { .challenge_rounds = 2, .answer_rounds = 1, .round_ms = 1000, .expiry_rounds = 100 };
     json_t *previous =
@@ -62,12 +63,14 @@ static void ends(int vouching, int index, size_t upheld, size_t rejected)
                   "round", 3, "contributions", "cid", "c", "did", "accused", "account", "0x", "disputes", "contribution", "c",
                   "did", "accused", "round", 3, "index", index, "challenger", "a", "trace", "left", 0);
     json_t *checked = json_pack("{s:i}", "c", vouching), *items = json_array();
-    struct verdicts v = disputes_judge(
-        &(struct disputes_input){ .rules = &rules, .previous = previous, .items = items, .checked = checked, .t = 2 });
+    struct verdicts v = disputes_judge(&(struct disputes_input){
+        .rules = &rules, .previous = previous, .items = items, .checked = checked, .t = 2, .outage = outage });
 
     assert_int_equal(json_array_size(v.upheld), upheld);
     assert_int_equal(json_array_size(v.rejected), rejected);
-    assert_int_equal(json_array_size(v.open), 0);
+    assert_int_equal(json_array_size(v.open), outage);
+    disputes_count(v.open, json_object_get(previous, "disputes"));
+    assert_int_equal(value_integer(json_array_get(v.open, 0), "left"), 0);
     verdicts_free(&v);
     json_decref(previous);
     json_decref(checked);
@@ -77,10 +80,42 @@ static void ends(int vouching, int index, size_t upheld, size_t rejected)
 static void who_is_silent_loses_unless_t_members_replayed_its_work_and_found_it_right(void **state)
 {
     (void)state;
-    ends(0, 3, 1, 0);
-    ends(1, 3, 1, 0);
-    ends(2, 3, 0, 1);
-    ends(2, 0, 1, 0); /* nobody else can show a carry */
+    ends(false, 0, 3, 1, 0);
+    ends(false, 1, 3, 1, 0);
+    ends(false, 2, 3, 0, 1);
+    ends(false, 2, 0, 1, 0); /* nobody else can show a carry */
+}
+
+static void a_skip_that_too_few_could_reach_decides_nothing_about_the_silent(void **state)
+{
+    (void)state;
+    ends(true, 0, 3, 0, 0);
+    ends(true, 2, 3, 0, 0);
+}
+
+static void of_a_move_a_record_lists_what_t_members_say_alike(void **state)
+{
+    json_t *received = json_pack(
+        "[{s:[{s:s, s:s, s:i}, {s:s, s:s, s:i}, {s:s, s:s, s:i}]}, {s:[{s:s, s:s, s:i}, {s:s, s:s, s:i}, {s:s, s:s, s:i}]}]",
+        "items", "cid", "a", "code", "upheld", "ms", 0, "cid", "b", "code", "ok", "ms", 0, "cid", "c", "code", "late", "ms", 0,
+        "items", "cid", "a", "code", "rejected", "ms", 0, "cid", "b", "code", "truncated", "ms", 0, "cid", "c", "code", "late",
+        "ms", 0);
+    json_t *documents =
+        json_pack("{s:{s:s}, s:{s:s}, s:{s:s}}", "a", "type", "challenge", "b", "type", "contribution", "c", "type", "challenge");
+    struct received_tally tally = received_tally(received, 2);
+    json_t *agreed = received_agreed(tally.items, documents, 2);
+
+    (void)state;
+    assert_int_equal(json_array_size(tally.items), 3);
+    assert_int_equal(json_array_size(agreed), 2);
+    assert_null(value_find(agreed, "cid", "a")); /* one of the two may lie: it comes again */
+    assert_string_equal(value_text(value_find(agreed, "cid", "b"), "code"), "truncated");
+    assert_string_equal(value_text(value_find(agreed, "cid", "c"), "code"), "late");
+    json_decref(agreed);
+    json_decref(tally.items);
+    json_decref(tally.checked);
+    json_decref(documents);
+    json_decref(received);
 }
 
 /* ---- how long a round may be disputed ---------------------------------------------------------------------------------- */
@@ -270,11 +305,68 @@ static void each_of_several_openings_is_sent_first_in_its_turn(void **state)
     json_decref(rules.panel);
 }
 
+/* Asks for traces of four steps that are disputed at once. */
+static size_t traces_asked(struct trainer *t, int64_t now)
+{
+    size_t count = 0;
+
+    actions_clear(t->out);
+    t->now = now;
+    trainer_rule_answer(t);
+    for (size_t i = 0; i < t->out->count; i++)
+        count += t->out->list[i].kind == ACTION_MOVE;
+    return count;
+}
+
+static void many_that_ask_for_traces_do_not_keep_a_trainer_from_its_work(void **state)
+{
+    const struct rules rules = { .view_ms = 400, .panel = json_pack("[{s:s}]", "did", "m"), .shards = 1, .rounds = 9 };
+    const char *const seed = "00000000000000000000000000000000000000000000000000000000000000aa";
+    struct actions out = { 0 };
+    json_t *record = json_pack("{s:{s:i, s:s, s:{}, s:[{s:s, s:s}], s:s, s:s, s:[]}}", "record", "round", 1, "seed", seed, "plan",
+                               "members", "did", "a", "role", "trainer", "state", "", "outer", "", "disputes");
+    json_t *disputes = json_object_get(json_object_get(record, "record"), "disputes");
+    struct trainer t = { .rules = &rules,
+                         .round = 2,
+                         .did = "a",
+                         .out = &out,
+                         .moves = json_object(),
+                         .wake = INT64_MAX,
+                         .finals = json_pack("[O, O]", record, record),
+                         .asked_training = true };
+
+    (void)state;
+    for (int i = 1; i <= 4; i++)
+        json_array_append_new(
+            disputes, json_pack("{s:s, s:i, s:i, s:s, s:n}", "contribution", "c", "round", 1, "index", i, "did", "a", "trace"));
+    t.previous = json_object_get(record, "record");
+    assert_int_equal(traces_asked(&t, 1000), 1);
+    assert_int_equal(traces_asked(&t, 1100), 0);
+    json_object_set_new(t.moves, "c/1", json_pack("{s:s}", "of", "c"));
+    assert_int_equal(traces_asked(&t, 1200), 0); /* it trains */
+    t.contribution = json_object();
+    assert_int_equal(traces_asked(&t, 1300), 1);
+    assert_int_equal(traces_asked(&t, 1400), 0); /* one at a time */
+    json_object_set_new(t.moves, "c/2", json_pack("{s:s}", "of", "c"));
+    assert_int_equal(traces_asked(&t, 1500), 1);
+    t.round = 3; /* a trace that never comes holds up no other for longer than its round */
+    assert_int_equal(traces_asked(&t, 1600), 1);
+    actions_free(&out);
+    json_decref(t.contribution);
+    json_decref(t.moves);
+    json_decref(t.finals);
+    json_decref(record);
+    json_decref(rules.panel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_challenger_has_one_dispute_about_a_contribution_and_may_ask_for_its_carry),
         cmocka_unit_test(who_is_silent_loses_unless_t_members_replayed_its_work_and_found_it_right),
+        cmocka_unit_test(a_skip_that_too_few_could_reach_decides_nothing_about_the_silent),
+        cmocka_unit_test(of_a_move_a_record_lists_what_t_members_say_alike),
+        cmocka_unit_test(many_that_ask_for_traces_do_not_keep_a_trainer_from_its_work),
         cmocka_unit_test(whatever_is_said_a_round_is_settled_within_its_bound),
         cmocka_unit_test(who_asked_for_the_carry_in_time_may_accuse_a_leaf_later),
         cmocka_unit_test(only_what_a_record_asks_for_may_be_pushed),
