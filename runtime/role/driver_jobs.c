@@ -293,17 +293,10 @@ static bool need_carry(const struct driver *d, struct needs *n, const json_t *co
     return need_within(n, object, course_carry_limit(d->course), err) || error_at(err, "carry");
 }
 
-/* Whether the verdict about this move rests on the carry itself: a replay of the contribution, or a tile of its first step. */
-static bool judges_by_carry(const struct driver_job *j, const json_t *document)
+/* Whether the verdict about this move rests on the carry itself: a tile of the first step. */
+static bool judges_by_carry(const struct driver_job *j)
 {
-    const char *move = document_text(j->body, "move");
-    int64_t index = document_integer(j->body, "index");
-
-    if (strcmp(move, "challenge") == 0)
-        return index > 0 &&
-               (index > document_integer(document, "steps") || json_object_get(j->driver->course->spec.json, "reward") ||
-                j->driver->course->rules.checkpoint_every > 1);
-    return strcmp(move, "pick") == 0 && index == 1;
+    return strcmp(document_text(j->body, "move"), "pick") == 0 && document_integer(j->body, "index") == 1;
 }
 
 /* A move of a dispute, to be judged or to be made. What only others say is fetched within limits. */
@@ -316,7 +309,7 @@ static json_t *dispute_make(struct driver_job *j, struct needs *n, struct error 
         document && need_context(j->driver, n, json_object_get(j->body, "context"), shards, err) &&
         (!judges || need_within(n, document_text(document, "step_log"), step_log_size(document_integer(document, "steps")), err));
 
-    if (ok && (judges ? judges_by_carry(j, document) : true))
+    if (ok && (judges ? judges_by_carry(j) : true))
         ok = need_carry(j->driver, n, json_object_get(j->body, "context"), document, err);
     for (size_t i = 0; ok && i < 2; i++)
         if (document_text(j->body, objects[i]))

@@ -36,7 +36,8 @@
  *                                                  code "missing" when the blocks cannot be had within limit_ms
  *   REPLAY         {cid, document, context}        recompute this contribution
  *   JUDGE          {cid, move, contribution, index, trace, evidence, context}
- *                                                  a challenge, opening or pick (runtime/worker/dispute.h): its code, answered by CHECKED
+ *                                                  a challenge, opening or pick (runtime/worker/dispute.h): its code, answered by CHECKED;
+ *                                                  not of challenges that a replay decides (REPLAY)
  *   MOVE           {key, move, contribution, index, trace, context}
  *                                                  make the trace of an "opening" or the evidence of a "pick", and keep it
  *   DEPOSIT        {cid, did, role, account, amount, round}

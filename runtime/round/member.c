@@ -203,7 +203,6 @@ static void open_round(struct member *m, int64_t round)
     replace(&m->lock, NULL);
     replace(&m->received, NULL);
     replace(&m->lead_set, NULL);
-    replace(&m->spots, NULL);
     if (m->previous && record_is_last(m->rules, m->previous))
         m->phase = PHASE_DONE;
 }
@@ -542,8 +541,8 @@ struct member *member_new(const struct member_start *start, struct error *err)
 {
     struct member *m = calloc(1, sizeof *m);
     struct actions unused = { 0 };
-    json_t **const maps[] = { &m->documents, &m->by_signer, &m->listed,  &m->wanted, &m->codes,
-                              &m->moves,     &m->replays,   &m->results, &m->asked,  &m->answered };
+    json_t **const maps[] = { &m->documents, &m->by_signer,    &m->listed,  &m->wanted, &m->codes,   &m->moves,
+                              &m->replays,   &m->false_claims, &m->results, &m->asked,  &m->answered };
     if (!m)
         abort();
     m->rules = start->rules;
@@ -553,6 +552,7 @@ struct member *member_new(const struct member_start *start, struct error *err)
     m->abstain = -1;
     m->news = m->answers = 1;
     m->finals = json_array();
+    m->spots = json_array();
     snprintf(m->did, sizeof m->did, "%s", start->did);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         *maps[i] = json_object();
@@ -583,13 +583,13 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    json_t *const owned[] = { m->enrolment, m->finals,      m->documents,    m->listed,    m->wanted,   m->codes,
-                              m->moves,     m->replays,     m->results,      m->asked,     m->answered, m->head,
-                              m->block,     m->committee,   m->parts,        m->items,     m->checked,  m->statements,
-                              m->seen,      m->records,     m->verdicts,     m->namers,    m->judged,   m->prepares,
-                              m->commits,   m->own,         m->lock,         m->lead_set,  m->spots,    m->by_signer,
-                              m->unasked,   m->unanswered,  m->contributors, m->uncounted, m->enrolled, m->unproven,
-                              m->received,  m->closed_list, m->committed };
+    json_t *const owned[] = { m->enrolment, m->finals,      m->documents,    m->listed,      m->wanted,   m->codes,
+                              m->moves,     m->replays,     m->results,      m->asked,       m->answered, m->head,
+                              m->block,     m->committee,   m->parts,        m->items,       m->checked,  m->statements,
+                              m->seen,      m->records,     m->verdicts,     m->namers,      m->judged,   m->prepares,
+                              m->commits,   m->own,         m->lock,         m->lead_set,    m->spots,    m->by_signer,
+                              m->unasked,   m->unanswered,  m->contributors, m->uncounted,   m->enrolled, m->unproven,
+                              m->received,  m->closed_list, m->committed,    m->false_claims };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     record_memory_clear(&m->own_memory);

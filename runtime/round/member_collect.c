@@ -140,6 +140,7 @@ bool member_rule_requests(struct member *m)
     }
     json_decref(m->unasked);
     m->unasked = left;
+    member_take_turn(m, left);
     return false;
 }
 
@@ -154,63 +155,75 @@ void member_challenge(struct member *m, const char *cid, int64_t round, int64_t 
         member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
 }
 
-/* What the seed gives this member to replay. New reference. */
-static json_t *own_spots(const struct member *m)
+/* What the seed gives this member to replay joins what it still owes of rounds before, as long as that may be challenged: a replay may take longer
+ * than a round. */
+static void draw_spots(struct member *m)
 {
-    json_t *own = json_array(), *all, *spot;
+    json_t *all, *spot;
     size_t i;
-    if (!value_is(m->previous, "kind", "train") && !(m->rules->replicas > 1 && value_is(m->previous, "kind", "skip")))
-        return own;
+    m->spots_of = m->round;
+    for (i = json_array_size(m->spots); i-- > 0;)
+        if (value_integer(json_array_get(m->spots, i), "round") + m->rules->challenge_rounds < m->round)
+            json_array_remove(m->spots, i);
+    if (!m->seated ||
+        (!value_is(m->previous, "kind", "train") && !(m->rules->replicas > 1 && value_is(m->previous, "kind", "skip"))))
+        return;
     all = assignment_spots(m->rules, m->previous, m->seed, m->committee);
     json_array_foreach(all, i, spot)
     {
+        json_object_set_new(spot, "round", json_integer((json_int_t)m->round - 1));
         if (value_is(spot, "member", m->did))
-            json_array_append(own, spot);
+            json_array_append(m->spots, spot);
     }
     json_decref(all);
-    return own;
 }
 
-/* A contribution of the round before, and those that are accepted because they say the same. */
-static void challenge_alike(struct member *m, const char *cid, int64_t index)
+/* A contribution, and those that are accepted because they say the same. */
+static void challenge_alike(struct member *m, const char *cid, int64_t round, int64_t index)
 {
-    json_t *lines = json_object_get(m->previous, "contributions"), *line;
+    json_t *lines = json_object_get(member_record_of(m, round), "contributions"), *line;
     const json_t *wrong = value_find(lines, "cid", cid);
     size_t i;
-    member_challenge(m, cid, m->round - 1, index);
+    member_challenge(m, cid, round, index);
     json_array_foreach(lines, i, line)
     {
         if (line != wrong && json_object_get(line, "group") && value_is(line, "group", value_text(wrong, "group")) &&
             value_is(line, "code", "ok") && value_is(wrong, "code", "ok") && member_ask(m, "challenge", value_text(line, "cid")))
-            member_challenge(m, value_text(line, "cid"), m->round - 1, index);
+            member_challenge(m, value_text(line, "cid"), round, index);
     }
+}
+
+static bool is_new(const struct member *m, const json_t *spot)
+{
+    return value_integer(spot, "round") == m->round - 1;
 }
 
 bool member_rule_spots(struct member *m)
 {
     size_t i;
     json_t *spot;
-    if (!m->seated || m->round < 2 || m->phase == PHASE_AWAIT || m->phase >= PHASE_DONE)
+    if (!m->committee || m->round < 2 || m->phase >= PHASE_DONE)
         return false;
-    if (!m->spots)
-        m->spots = own_spots(m);
+    if (m->spots_of != m->round)
+        draw_spots(m);
     json_array_foreach(m->spots, i, spot)
     {
         const char *cid = value_text(spot, "cid");
         const json_t *index = json_object_get(m->replays, cid);
+        int64_t round = value_integer(spot, "round");
         if (!index) {
-            member_ask_replay(m, cid, value_text(spot, "did"), m->round - 1);
-            if (m->phase == PHASE_COLLECTING && member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1) &&
+            member_ask_replay(m, cid, value_text(spot, "did"), round);
+            if (is_new(m, spot) && m->phase == PHASE_COLLECTING && member_lacks_carry(m, cid, value_text(spot, "did"), round) &&
                 member_ask(m, "demand", cid)) {
-                member_challenge(m, cid, m->round - 1, 0);
+                member_challenge(m, cid, round, 0);
                 return true;
             }
-        } else if (json_integer_value(index) < 0 && !m->items) {
+        } else if (json_integer_value(index) < 0 && m->seated && !m->items) {
             if (!value_lists(m->checked, cid))
                 json_array_append_new(m->checked, json_string(cid));
             json_array_remove(m->spots, i--);
         } else if (json_integer_value(index) >= 0 && member_ask(m, "challenge", cid)) {
-            challenge_alike(m, cid, json_integer_value(index));
+            challenge_alike(m, cid, round, json_integer_value(index));
             return true;
         }
     }
@@ -224,7 +237,8 @@ static bool spots_pending(const struct member *m)
     json_array_foreach(m->spots, i, spot)
     {
         const char *cid = value_text(spot, "cid");
-        if (!json_object_get(m->replays, cid) && !member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1))
+        if (is_new(m, spot) && !json_object_get(m->replays, cid) &&
+            !member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1))
             return true;
     }
     return false;

@@ -51,7 +51,7 @@ bool member_rule_shown(struct member *m)
 {
     size_t i;
     json_t *one;
-    if (!m->seated || m->phase == PHASE_AWAIT || m->phase >= PHASE_DONE)
+    if (!m->committee || m->phase >= PHASE_DONE) /* also where this round's draw left it out */
         return false;
     json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
     {
@@ -69,24 +69,14 @@ bool member_rule_shown(struct member *m)
     return false;
 }
 
-/* Whether the accused was silent so long that this record decides: then members that have replayed its work may still speak for it. */
+/* Whether this record decides about an accused whose opening none has listed: members that have replayed its work may still speak for it. An
+ * opening that is held here need not be held by others, nor its blocks. */
 static bool needs_defence(const struct member *m, const json_t *dispute)
 {
-    const char *did = value_text(dispute, "did"), *cid;
-    json_t *document;
-    if (!json_is_null(json_object_get(dispute, "trace")) || !value_integer(dispute, "index") ||
-        value_integer(dispute, "left") != 0 ||
-        member_lacks_carry(m, value_text(dispute, "contribution"), did, value_integer(dispute, "round")))
-        return false;
-    json_object_foreach(m->documents, cid, document)
-    {
-        const json_t *payload = json_object_get(document, "payload");
-        if (value_is(document, "type", "opening") && value_is(payload, "signer", did) &&
-            value_is(payload, "contribution", value_text(dispute, "contribution")) &&
-            value_integer(payload, "index") == value_integer(dispute, "index"))
-            return false;
-    }
-    return true;
+    return json_is_null(json_object_get(dispute, "trace")) && value_integer(dispute, "index") &&
+           value_integer(dispute, "left") == 0 &&
+           !member_lacks_carry(m, value_text(dispute, "contribution"), value_text(dispute, "did"),
+                               value_integer(dispute, "round"));
 }
 
 bool member_rule_defend(struct member *m)
@@ -121,10 +111,39 @@ bool member_defends(const struct member *m)
     return false;
 }
 
+/* What could not be had says nothing of a move: it is listed nowhere and looked for once more in the next round. */
+static bool ask_again(struct member *m, const char *cid)
+{
+    char key[CID_TEXT + 8];
+    snprintf(key, sizeof key, "judge/%s", cid);
+    if (!value_is(m->codes, cid, "missing") || value_integer(m->asked, key) >= m->round)
+        return false;
+    json_object_del(m->codes, cid);
+    json_object_del(m->asked, key);
+    return true;
+}
+
+static const char *judged_code(struct member *m, const json_t *document, const json_t *entry, const char *accused)
+{
+    const char *cid = value_text(document, "cid");
+    const json_t *payload = json_object_get(document, "payload"), *code = json_object_get(m->codes, cid);
+    if (code && !ask_again(m, cid))
+        return value_is(m->codes, cid, "missing") ? "" : json_string_value(code);
+    json_t *context = member_context_of(m, value_integer(entry, "round"), accused);
+    if (context && member_ask(m, "judge", cid))
+        member_act(m, ACTION_JUDGE,
+                   json_pack("{sssOsOsOsO?sO?sO}", "cid", cid, "move", json_object_get(document, "type"), "contribution",
+                             json_object_get(payload, "contribution"), "index", json_object_get(payload, "index"), "trace",
+                             json_object_get(payload, "trace"), "evidence", json_object_get(payload, "evidence"), "context",
+                             context));
+    json_decref(context);
+    return NULL;
+}
+
 const char *member_move_code(struct member *m, const json_t *document)
 {
-    const char *type = value_text(document, "type"), *cid = value_text(document, "cid"), *accused;
-    const json_t *payload = json_object_get(document, "payload"), *code = json_object_get(m->codes, cid);
+    const char *type = value_text(document, "type"), *accused;
+    const json_t *payload = json_object_get(document, "payload");
     const char *signer = value_text(payload, "signer"), *contribution = value_text(payload, "contribution");
     const json_t *entry = disputes_entry_of(m->previous, contribution, &accused);
     if (!strcmp(type, "challenge") && value_lists(json_object_get(m->previous, "barred"), signer))
@@ -133,21 +152,15 @@ const char *member_move_code(struct member *m, const json_t *document)
         return !strcmp(type, "opening") && !value_integer(payload, "index") ? "" : "unknown"; /* a carry is shown unasked, too */
     if (!strcmp(type, "challenge") && disputes_late(m->rules, json_object_get(m->previous, "disputes"), m->round, entry, payload))
         return "late";
+    if (!strcmp(type, "challenge") && !member_may_accuse(m, signer))
+        return "unknown";
     if (!strcmp(type, "opening") && (strcmp(signer, accused) || !is_disputed(m, payload, "")))
         return "";
     if (!strcmp(type, "pick") && !is_disputed(m, payload, signer))
         return "";
-    if (code)
-        return json_string_value(code);
-    json_t *context = member_context_of(m, value_integer(entry, "round"), accused);
-    if (context && member_ask(m, "judge", cid))
-        member_act(m, ACTION_JUDGE,
-                   json_pack("{sssssOsOsO?sO?sO}", "cid", cid, "move", type, "contribution",
-                             json_object_get(payload, "contribution"), "index", json_object_get(payload, "index"), "trace",
-                             json_object_get(payload, "trace"), "evidence", json_object_get(payload, "evidence"), "context",
-                             context));
-    json_decref(context);
-    return NULL;
+    if (!strcmp(type, "challenge") && member_by_replay(m, payload))
+        return member_replay_code(m, document);
+    return judged_code(m, document, entry, accused);
 }
 
 bool member_awaits_moves(const struct member *m)
@@ -176,7 +189,7 @@ bool member_rule_picks(struct member *m)
 {
     size_t i;
     json_t *one;
-    if (!m->seated || m->phase >= PHASE_DONE)
+    if (!m->committee || m->phase >= PHASE_DONE) /* also where this round's draw left it out: who says no more loses */
         return false;
     json_array_foreach(json_object_get(m->previous, "disputes"), i, one)
     {

@@ -5,6 +5,7 @@
  *     member_collect.c  items: what is checked, replayed and listed in `received`
  *     member_closed.c   commitments of the replicated tier: what counts, and when all is shown
  *     member_dispute.c  moves of disputes: what is judged, and this member's own
+ *     member_replay.c   challenges that a replay decides: whose is judged first
  *     member_vote.c     views, leader, proposals, votes, certificates
  *     member_verify.c   recomputing decided rounds, releases
  *
@@ -44,16 +45,23 @@ struct member {
     json_t *finals;         /* [ { record, certificate, verified } ]; its last is the previous record's */
     const json_t *previous; /* borrowed from finals; NULL in round 0 */
     size_t verified, released;
-    json_t *documents; /* those of type `received` pass received_check; cid -> { type, cid, payload, envelope, at } */
-    json_t *by_signer; /* "type/signer" -> those of them, in the order they came; member_kept and forget keep it */
-    json_t *listed;    /* cid -> the round whose record lists this item */
-    json_t *wanted;    /* cid -> time of the last FETCH */
-    json_t *codes;     /* cid -> code of a contribution or of a move of a dispute */
-    json_t *moves;     /* contribution/index -> CID of this member's evidence */
-    json_t *replays;   /* cid -> first differing leaf */
-    json_t *results;   /* request hash -> { code, result } */
-    json_t *asked;     /* what was asked of the driver -> the round that was open then */
-    json_t *answered;  /* did -> time of the last answer to someone behind */
+    json_t *documents;    /* those of type `received` pass received_check; cid -> { type, cid, payload, envelope, at } */
+    json_t *by_signer;    /* "type/signer" -> those of them, in the order they came; member_kept and forget keep it */
+    json_t *listed;       /* cid -> the round whose record lists this item */
+    json_t *wanted;       /* cid -> time of the last FETCH */
+    json_t *codes;        /* cid -> code of a contribution or of a move of a dispute */
+    json_t *moves;        /* contribution/index -> CID of this member's evidence */
+    json_t *spots;        /* [ { cid, did, member, round } ]: what seeds gave this member to replay, while it may be challenged */
+    int64_t spots_of;     /* the newest round that they were drawn in */
+    json_t *replays;      /* cid -> first differing leaf */
+    json_t *false_claims; /* did -> true, account -> how many: challenges that an own replay found false */
+    struct {
+        char cid[CID_TEXT];
+        int64_t round;
+    } judging;        /* the contribution that was last replayed for a challenger, and since which round */
+    json_t *results;  /* request hash -> { code, result } */
+    json_t *asked;    /* what was asked of the driver -> the round that was open then */
+    json_t *answered; /* did -> time of the last answer to someone behind */
     json_t *head;
     int64_t funded;
     int64_t abstain;      /* through this round; -1: not */
@@ -81,7 +89,7 @@ struct member {
     enum phase phase;
     json_t *block;
     struct hash seed;
-    json_t *committee, *parts, *spots; /* spots: this member's own replays of the round before */
+    json_t *committee, *parts;
     struct quorum quorum;
     bool seated;
     int64_t started, closed, first_closed; /* times; closed: items must freeze soon */
@@ -167,6 +175,14 @@ bool member_rule_shut(struct member *m);
 
 /* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
 const char *member_move_code(struct member *m, const json_t *document);
+
+/* member_replay.c: whether a replay of the whole contribution decides about this challenge of one that is open; who may challenge; the code as this
+ * member's own replay has it, NULL while that is not done, "" of who has accused falsely before. */
+bool member_by_replay(const struct member *m, const json_t *challenge);
+bool member_may_accuse(const struct member *m, const char *did);
+const char *member_replay_code(struct member *m, const json_t *document);
+/* Asks for one replay among those that challenges in `documents` wait for, unless one that it asked for in this round is not done. */
+void member_take_turn(struct member *m, const json_t *documents);
 /* Whether a replay is awaited that may speak for an accused who is silent. */
 bool member_defends(const struct member *m);
 /* Whether the contribution may begin with a carry that its trainer has not shown here. */

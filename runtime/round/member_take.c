@@ -114,7 +114,22 @@ static size_t count_strangers(const struct member *m)
     return count;
 }
 
-/* Neither asks for more than its signer's membership. */
+/* Who may speak of others' work: the panel, members, and whoever has left while its work, or what it said of others', may still be judged. Not
+ * who merely asks to enrol: such a key costs nothing. */
+static bool may_claim(const struct member *m, const char *did)
+{
+    json_t *entry;
+    size_t i;
+    json_array_foreach(json_object_get(m->previous, "unsettled"), i, entry)
+    {
+        if (value_find(json_object_get(entry, "contributions"), "did", did))
+            return true;
+    }
+    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did) ||
+           value_find(json_object_get(m->previous, "disputes"), "challenger", did);
+}
+
+/* Neither asks for more than its signer's right to say it. */
 static bool is_claim(const char *type)
 {
     return !strcmp(type, "challenge") || !strcmp(type, "opening") || !strcmp(type, "pick") || !strcmp(type, "equivocation");
@@ -148,7 +163,7 @@ static void take_item(struct member *m, json_t *document)
     bool enrols = !strcmp(type, "enrolment") || !strcmp(type, "leave");
     if (enrols && strcmp(membership_code(m->rules, m->previous, type, payload), "ok"))
         return; /* from anyone in the world: not worth memory */
-    if (!enrols && (!knows_signer(m, did) || !is_claim(type)))
+    if (!enrols && (!may_claim(m, did) || !is_claim(type)))
         return;
     if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
         return;

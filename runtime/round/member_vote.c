@@ -472,7 +472,7 @@ void member_repeat(struct member *m)
     member_send(m, json_deep_copy(m->committee), message);
 }
 
-/* Challenges and equivocations of this member, and its enrolment, until a record lists them. */
+/* Challenges, picks and equivocations of this member, and its enrolment, until a record lists them. */
 static json_t *own_items(const struct member *m)
 {
     json_t *list = json_array(), *document;
@@ -481,7 +481,8 @@ static json_t *own_items(const struct member *m)
     {
         const json_t *payload = json_object_get(document, "payload");
         bool mine = value_is(payload, "signer", m->did) && !json_object_get(m->listed, cid);
-        if (mine && (value_is(document, "type", "challenge") || value_is(document, "type", "equivocation")))
+        if (mine && (value_is(document, "type", "challenge") || value_is(document, "type", "pick") ||
+                     value_is(document, "type", "equivocation")))
             json_array_append(list, json_object_get(document, "envelope"));
     }
     const json_t *closed = member_statement(m, "closed", 0, "", m->did);

@@ -611,3 +611,9 @@ enum record_outcome record_of(const struct record_input *input, json_t **out, st
     end(&m);
     return outcome;
 }
+
+bool record_is_last(const struct rules *rules, const json_t *record)
+{
+    return value_integer(record, "round") > amendment_rounds(rules, record) &&
+           !json_array_size(json_object_get(record, "unsettled")) && !value_integer(record, "correct");
+}

@@ -18,17 +18,6 @@ static bool read_object(struct session *s, const json_t *job, const char *name, 
            error_at(err, "%s", name);
 }
 
-/* A challenge of a leaf that is not disputed by tiles is decided at once, by a replay. */
-static const char *judge_by_replay(struct session *s, const json_t *job, int64_t index, const struct job_reporter *to,
-                                   struct error *err)
-{
-    json_t *replay = job_replay(s, job, to, err);
-    const char *code = !replay ? NULL : document_integer(replay, "index") == index ? "upheld" : "rejected";
-
-    json_decref(replay);
-    return code;
-}
-
 /* A batch is nobody's word: what seed and shards give is known without an opening. Nor are the rates. Where they give none, nothing can have
  * been computed from them. */
 static const char *judge_challenge(struct session *s, const struct dispute_case *c, struct error *err)
@@ -57,8 +46,7 @@ static const char *judge_carry(struct session *s, const json_t *job, const char 
     return code;
 }
 
-static const char *judge(struct session *s, const json_t *job, const struct dispute_case *c, const struct job_reporter *to,
-                         struct error *err)
+static const char *judge(struct session *s, const json_t *job, const struct dispute_case *c, struct error *err)
 {
     const json_t *carry = carry_of(c->context, json_object_get(job, "document"));
     const char *move = document_text(job, "move"), *code = NULL;
@@ -68,10 +56,10 @@ static const char *judge(struct session *s, const json_t *job, const struct disp
 
     if (c->index == 0 && json_object_get(c->context, "carry"))
         return judge_carry(s, job, move, carry, err);
-    if (strcmp(move, "challenge") == 0)
-        return by_tiles ? judge_challenge(s, c, err) : judge_by_replay(s, job, c->index, to, err);
     if (!by_tiles)
-        return "unknown"; /* nobody asked for it */
+        return "unknown"; /* a replay decides: nobody asked for it */
+    if (strcmp(move, "challenge") == 0)
+        return judge_challenge(s, c, err);
     if (read_object(s, job, "trace", OPENING_MEDIA, &trace, err)) {
         if (strcmp(move, "opening") == 0)
             code = dispute_opening(s, c, trace.bytes, trace.size, &verdict, err) ? verdict.code : NULL;
@@ -84,7 +72,7 @@ static const char *judge(struct session *s, const json_t *job, const struct disp
     return code;
 }
 
-json_t *job_judge(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err)
+json_t *job_judge(struct session *s, const json_t *job, struct error *err)
 {
     struct step_log log = { 0 };
     struct dispute_case c = { .context = json_object_get(job, "context"),
@@ -94,7 +82,7 @@ json_t *job_judge(struct session *s, const json_t *job, const struct job_reporte
     if (c.index == 1 && strcmp(document_text(job, "move"), "pick") == 0)
         c.carry = carry_of(c.context, json_object_get(job, "document"));
 
-    const char *code = job_step_log(s, json_object_get(job, "document"), &log, err) ? judge(s, job, &c, to, err) : NULL;
+    const char *code = job_step_log(s, json_object_get(job, "document"), &log, err) ? judge(s, job, &c, err) : NULL;
 
     step_log_free(&log);
     if (code && strcmp(code, "upheld") == 0 && !spoiled_none(s, err))

@@ -35,7 +35,7 @@ json_t *job_plan(struct session *s, const json_t *job, struct error *err);
 json_t *job_train(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_replay(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_check(struct session *s, const json_t *job, struct error *err);
-json_t *job_judge(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
+json_t *job_judge(struct session *s, const json_t *job, struct error *err);
 json_t *job_move(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);
 json_t *job_compare(struct session *s, const json_t *job, struct error *err);
 json_t *job_evaluate(struct session *s, const json_t *job, const struct job_reporter *to, struct error *err);

@@ -83,7 +83,7 @@ static json_t *perform(struct serving *w, json_t *job, struct error *err)
     if (strcmp(name, "rollouts") == 0)
         return job_rollouts(s, job, err);
     if (strcmp(name, "judge") == 0)
-        return job_judge(s, job, &to, err);
+        return job_judge(s, job, err);
     if (strcmp(name, "move") == 0)
         return job_move(s, job, &to, err);
     if (strcmp(name, "fit") == 0)

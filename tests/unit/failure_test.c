@@ -108,7 +108,7 @@ static void work_on_no_example_is_made_up(void **state)
     json_decref(result);
     json_object_set_new(x.job, "move", json_string("challenge"));
     json_object_set_new(x.job, "index", json_integer(1));
-    result = job_judge(x.f.session, x.job, NULL, &err);
+    result = job_judge(x.f.session, x.job, &err);
     FIXTURE_OK(result != NULL, &err);
     assert_string_equal(document_text(result, "code"), "upheld");
     json_decref(result);

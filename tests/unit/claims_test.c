@@ -1,0 +1,276 @@
+/* What a member makes of challenges, openings and picks: whom it hears, what it replays first, when it speaks for an accused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/round/member_state.h"
+
+/* A member s0 in round 4, with records of rounds 0 to 3; in round 3 the trainers a to d gave c-a to c-d. */
+struct bench {
+    struct rules rules;
+    struct member m;
+    struct actions out;
+};
+
+static json_t *plain_sign(void *context, const char *type, json_t *payload, struct error *err)
+{
+    (void)context;
+    (void)err;
+    return json_pack("{sssO}", "type", type, "payload", payload);
+}
+
+static json_t *plain_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
+{
+    (void)context;
+    (void)err;
+    snprintf(type, 32, "%s", value_text(envelope, "type"));
+    value_cid(json_object_get(envelope, "payload"), cid);
+    return json_incref(json_object_get(envelope, "payload"));
+}
+
+static json_t *one_record(int round, const json_t *members)
+{
+    static const char seed[] = "00000000000000000000000000000000000000000000000000000000000000aa";
+    json_t *lines = json_array();
+    for (char who = 'a'; round == 3 && who <= 'd'; who++)
+        json_array_append_new(lines,
+                              json_pack("{s:s%, s:s+%, s:i}", "did", &who, (size_t)1, "cid", "c-", &who, (size_t)1, "weight", 1));
+    return json_pack("{s:{s:i, s:s, s:s, s:O, s:s, s:s, s:[], s:[], s:{s:i}, s:[{s:i, s:s, s:{s:i}, s:o}]}}", "record", "round",
+                     round, "kind", "train", "seed", seed, "members", members, "state", "state", "outer", "outer", "barred",
+                     "disputes", "plan", "steps", 8, "unsettled", "round", round, "kind", "train", "plan", "steps", 8,
+                     "contributions", lines);
+}
+
+static void set_up(struct bench *b)
+{
+    json_t **const maps[] = { &b->m.documents, &b->m.by_signer,    &b->m.codes,  &b->m.replays, &b->m.asked,
+                              &b->m.moves,     &b->m.false_claims, &b->m.listed, &b->m.wanted };
+    json_t **const lists[] = { &b->m.finals, &b->m.spots, &b->m.checked };
+    json_t *members = json_array();
+    *b = (struct bench){ .rules = { .run = "run",
+                                    .shards = 8,
+                                    .rounds = 9,
+                                    .challenge_rounds = 2,
+                                    .answer_rounds = 1,
+                                    .round_ms = 1000,
+                                    .checkpoint_every = 1,
+                                    .replicas = 1,
+                                    .panel = json_pack("[{s:s}, {s:s}]", "did", "s0", "did", "s1") } };
+    b->m = (struct member){ .rules = &b->rules,
+                            .did = "s0",
+                            .signing = { .sign = plain_sign, .open = plain_open },
+                            .out = &b->out,
+                            .now = 50,
+                            .round = 4,
+                            .phase = PHASE_TRAINING,
+                            .seated = true,
+                            .committee = json_pack("[ss]", "s0", "s1") };
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        *maps[i] = json_object();
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        *lists[i] = json_array();
+    for (char who = 'a'; who <= 'f'; who++)
+        json_array_append_new(members, json_pack("{s:s%, s:s, s:s}", "did", &who, (size_t)1, "role", "trainer", "account", "0x"));
+    for (int round = 0; round <= 3; round++)
+        json_array_append_new(b->m.finals, one_record(round, members));
+    json_decref(members);
+    b->m.previous = member_record_of(&b->m, 3);
+}
+
+static void tear_down(struct bench *b)
+{
+    json_t *const owned[] = { b->m.documents, b->m.by_signer,    b->m.codes,     b->m.replays, b->m.asked,
+                              b->m.moves,     b->m.false_claims, b->m.listed,    b->m.wanted,  b->m.finals,
+                              b->m.spots,     b->m.checked,      b->m.committee, b->m.unasked, b->rules.panel };
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        json_decref(owned[i]);
+    actions_free(&b->out);
+}
+
+static json_t *previous_list(struct bench *b, const char *name)
+{
+    return json_object_get((json_t *)(uintptr_t)b->m.previous, name);
+}
+
+/* Takes it in as if it had come; its document, NULL where it was not kept. Borrowed. */
+static json_t *say(struct bench *b, const char *type, const char *signer, const char *contribution, int index)
+{
+    char cid[CID_TEXT];
+    json_t *payload = json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:s}", "run", "run", "signer", signer, "round", 3, "contribution",
+                                contribution, "index", index, "trace", "trace", "evidence", "evidence");
+    json_t *envelope = json_pack("{s:s, s:O}", "type", type, "payload", payload);
+    value_cid(payload, cid);
+    member_take(&b->m, envelope);
+    json_decref(envelope);
+    json_decref(payload);
+    return json_object_get(b->m.documents, cid);
+}
+
+/* The contribution of the replay that was asked for since; "" when none was, "+" when several were. */
+static const char *asked_replay(struct bench *b)
+{
+    static char cid[CID_TEXT];
+    size_t count = 0;
+    cid[0] = 0;
+    for (size_t i = 0; i < b->out.count; i++)
+        if (b->out.list[i].kind == ACTION_REPLAY && !count++)
+            snprintf(cid, sizeof cid, "%s", value_text(b->out.list[i].body, "cid"));
+    actions_clear(&b->out);
+    return count > 1 ? "+" : cid;
+}
+
+static size_t asked(struct bench *b, enum action_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < b->out.count; i++)
+        count += b->out.list[i].kind == kind;
+    actions_clear(&b->out);
+    return count;
+}
+
+static const char *turn(struct bench *b)
+{
+    member_take_turn(&b->m, b->m.unasked);
+    return asked_replay(b);
+}
+
+static void replayed(struct bench *b, const char *cid, int index)
+{
+    json_object_set_new(b->m.replays, cid, json_integer(index));
+}
+
+static void false_challenges_wait_behind_those_of_the_panel_and_cost_one_replay_each_signer(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    b.m.unasked = json_array();
+    json_t *e[] = { say(&b, "challenge", "e", "c-a", 9), say(&b, "challenge", "e", "c-b", 9),
+                    say(&b, "challenge", "e", "c-c", 9) };
+    assert_string_equal(turn(&b), "c-a"); /* leaf 9 is the encoding of a step log of 8: a replay decides */
+    assert_string_equal(turn(&b), "");    /* one at a time */
+    json_t *s = say(&b, "challenge", "s1", "c-d", 9), *own = say(&b, "challenge", "f", "c-a", 4);
+    assert_null(member_move_code(&b.m, own)); /* by tiles: that is judged, not replayed */
+    assert_int_equal(asked(&b, ACTION_JUDGE), 1);
+    replayed(&b, "c-a", -1);
+    assert_string_equal(member_move_code(&b.m, e[0]), "rejected");
+    assert_string_equal(turn(&b), "c-d");                  /* the panel's, though it came last */
+    assert_string_equal(member_move_code(&b.m, e[1]), ""); /* nor does it hold the round up any more */
+    replayed(&b, "c-d", 9);
+    assert_string_equal(member_move_code(&b.m, s), "upheld");
+    assert_string_equal(turn(&b), "");
+    replayed(&b, "c-b", 9); /* what is known anyway costs nothing, and counts */
+    assert_string_equal(member_move_code(&b.m, e[1]), "upheld");
+    tear_down(&b);
+}
+
+static void who_has_locked_something_is_heard_before_keys_that_cost_nothing(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    b.m.unasked = json_array();
+    say(&b, "challenge", "e", "c-a", 9);
+    say(&b, "challenge", "f", "c-b", 9);
+    json_object_set_new((json_t *)(uintptr_t)b.m.previous, "deposits", json_pack("[{s:s, s:s}]", "did", "f", "account", "0xf"));
+    assert_string_equal(turn(&b), "c-b");
+    tear_down(&b);
+}
+
+static void who_only_asks_to_enrol_may_not_accuse_and_who_has_left_may_still_answer(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    json_object_set_new((json_t *)(uintptr_t)b.m.previous, "members", json_pack("[{s:s}, {s:s}]", "did", "b", "did", "f"));
+    json_object_set_new(b.m.by_signer, "enrolment/new",
+                        json_pack("[{s:s, s:{s:s}}]", "type", "enrolment", "payload", "signer", "new"));
+    json_array_append_new(previous_list(&b, "disputes"),
+                          json_pack("{s:s, s:s, s:i, s:s, s:s, s:i}", "contribution", "c-b", "challenger", "e", "index", 3, "did",
+                                    "b", "trace", "trace", "left", 1));
+    assert_null(say(&b, "challenge", "new", "c-a", 9));
+    assert_non_null(say(&b, "challenge", "f", "c-a", 9));
+    assert_non_null(say(&b, "opening", "a", "c-a", 3)); /* its work is not settled yet */
+    assert_non_null(say(&b, "pick", "e", "c-b", 3));
+    assert_string_equal(member_move_code(&b.m, say(&b, "challenge", "a", "c-b", 9)), "unknown"); /* but accuses nobody any more */
+    tear_down(&b);
+}
+
+static void what_could_not_be_had_of_a_move_is_looked_for_again(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    json_array_append_new(previous_list(&b, "disputes"),
+                          json_pack("{s:s, s:s, s:i, s:s, s:s, s:i}", "contribution", "c-a", "challenger", "e", "index", 3, "did",
+                                    "a", "trace", "trace", "left", 1));
+    json_t *pick = say(&b, "pick", "e", "c-a", 3);
+    assert_null(member_move_code(&b.m, pick));
+    assert_int_equal(asked(&b, ACTION_JUDGE), 1);
+    json_object_set_new(b.m.codes, value_text(pick, "cid"), json_string("missing"));
+    assert_string_equal(member_move_code(&b.m, pick), ""); /* listed nowhere, for what a record lists comes never again */
+    assert_int_equal(asked(&b, ACTION_JUDGE), 0);
+    b.m.round = 5;
+    assert_null(member_move_code(&b.m, pick));
+    assert_int_equal(asked(&b, ACTION_JUDGE), 1);
+    json_object_set_new(b.m.codes, value_text(pick, "cid"), json_string("upheld"));
+    assert_string_equal(member_move_code(&b.m, pick), "upheld");
+    tear_down(&b);
+}
+
+static void a_member_speaks_for_an_accused_also_where_it_holds_an_opening(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    json_array_append_new(previous_list(&b, "disputes"),
+                          json_pack("{s:s, s:s, s:i, s:i, s:s, s:n, s:i}", "contribution", "c-a", "challenger", "e", "round", 3,
+                                    "index", 3, "did", "a", "trace", "left", 0));
+    assert_non_null(say(&b, "opening", "a", "c-a", 3)); /* others may hold none, or lack its blocks */
+    assert_true(member_defends(&b.m));
+    member_rule_defend(&b.m);
+    assert_string_equal(asked_replay(&b), "c-a");
+    replayed(&b, "c-a", -1);
+    member_rule_defend(&b.m);
+    assert_true(value_lists(b.m.checked, "c-a"));
+    assert_false(member_defends(&b.m));
+    tear_down(&b);
+}
+
+static void a_member_that_has_no_seat_in_the_round_still_picks(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    b.m.seated = false;
+    json_array_append_new(previous_list(&b, "disputes"),
+                          json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:i}", "contribution", "c-a", "challenger", "s0", "round", 3,
+                                    "index", 3, "did", "a", "trace", "trace", "left", 1));
+    member_rule_picks(&b.m);
+    assert_int_equal(asked(&b, ACTION_MOVE), 1);
+    json_object_set_new(b.m.moves, "c-a/3", json_string("evidence"));
+    assert_true(member_rule_picks(&b.m));
+    assert_int_equal(asked(&b, ACTION_SEND), 1);
+    b.m.repeated_at = 0;
+    member_rule_repeat(&b.m); /* and says so again until a record has it */
+    assert_int_equal(asked(&b, ACTION_SEND), 1);
+    tear_down(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(false_challenges_wait_behind_those_of_the_panel_and_cost_one_replay_each_signer),
+        cmocka_unit_test(who_has_locked_something_is_heard_before_keys_that_cost_nothing),
+        cmocka_unit_test(who_only_asks_to_enrol_may_not_accuse_and_who_has_left_may_still_answer),
+        cmocka_unit_test(what_could_not_be_had_of_a_move_is_looked_for_again),
+        cmocka_unit_test(a_member_speaks_for_an_accused_also_where_it_holds_an_opening),
+        cmocka_unit_test(a_member_that_has_no_seat_in_the_round_still_picks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
