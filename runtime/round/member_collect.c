@@ -230,6 +230,7 @@ bool member_rule_spots(struct member *m)
     return false;
 }
 
+/* Those of the round before; in a round without training, which is short, also those that are owed. */
 static bool spots_pending(const struct member *m)
 {
     size_t i;
@@ -237,8 +238,8 @@ static bool spots_pending(const struct member *m)
     json_array_foreach(m->spots, i, spot)
     {
         const char *cid = value_text(spot, "cid");
-        if (is_new(m, spot) && !json_object_get(m->replays, cid) &&
-            !member_lacks_carry(m, cid, value_text(spot, "did"), m->round - 1))
+        if ((is_new(m, spot) || !is_train_round(m)) && !json_object_get(m->replays, cid) &&
+            !member_lacks_carry(m, cid, value_text(spot, "did"), value_integer(spot, "round")))
             return true;
     }
     return false;

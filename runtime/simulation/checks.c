@@ -397,6 +397,13 @@ static void check_first(struct sim *s, json_t *record, json_t *certificate)
         if (is_honest(s, value_text(item, "did")))
             sim_fail(s, CONVICTED, "round %lld: %s is honest and convicted", (long long)round, value_text(item, "did"));
     }
+    json_array_foreach(json_object_get(record, "items"), i, item)
+    {
+        if (value_is(item, "code", "rejected") && is_honest(s, value_text(item, "did")) &&
+            !too_many_lie(s, json_object_get(record, "committee")))
+            sim_fail(s, CONVICTED, "round %lld: %s is honest and loses what it says of others", (long long)round,
+                     value_text(item, "did"));
+    }
     json_array_foreach(json_object_get(record, "settled"), i, item) check_payout(s, record, item);
     count_record(s, record);
     s->deadline = s->now >= s->set->faults_until ? s->now + simulation_bound(s->set, 0) : 0;

@@ -31,6 +31,8 @@ static void check_trainers(struct sim *s, const json_t *record, const json_t *of
         bool kept = value_is(of, "kind", "train") && value_is(line, "code", "ok") &&
                     !fold_is_removed(json_object_get(record, "convicted"), did, round);
         *count += kept;
+        if (kept && s->set->besieged && round == 2 && sim_find(s, did) >= 0 && s->nodes[sim_find(s, did)].lie == LIE_BODY)
+            sim_fail(s, MONEY, "round %lld: %s is paid for work that is wrong", (long long)round, did);
         if (is_paid(payout, did, "trainer") != kept)
             sim_fail(s, MONEY, "round %lld: %s is %s", (long long)round, did,
                      kept ? "accepted and not paid" : "paid and not accepted");

@@ -58,8 +58,24 @@ static void remove_of(struct sim *s, json_t *items, const char *did)
 static void other_code(struct sim *s, json_t *item)
 {
     bool pick = value_is(json_object_get(s->documents, value_text(item, "cid")), "type", "pick");
-    bool right = value_is(item, "code", pick ? "upheld" : "ok");
-    json_object_set_new(item, "code", json_string(right ? "truncated" : pick ? "upheld" : "ok"));
+    bool claim = pick || value_is(json_object_get(s->documents, value_text(item, "cid")), "type", "challenge");
+    bool right = value_is(item, "code", "upheld") || value_is(item, "code", "ok");
+    json_object_set_new(item, "code", json_string(right ? claim ? "rejected" : "truncated" : pick ? "upheld" : "ok"));
+}
+
+/* Of what somebody honest says of others, before most have heard of it. */
+static void slander(struct sim *s, json_t *items)
+{
+    const char *cid;
+    json_t *envelope;
+    json_object_foreach(s->documents, cid, envelope)
+    {
+        int who = sim_find(s, value_text(json_object_get(envelope, "payload"), "signer"));
+        if ((value_is(envelope, "type", "challenge") || value_is(envelope, "type", "pick")) && who >= 0 &&
+            s->nodes[who].lie == FAULT_KINDS && !value_find(items, "cid", cid))
+            json_array_append_new(items, json_pack("{sssssi}", "cid", cid, "code", "rejected", "ms", 0));
+    }
+    value_sort(items, "cid");
 }
 
 static json_t *other_received(struct sim *s, enum fault lie, const json_t *envelope)
@@ -84,6 +100,8 @@ static json_t *other_received(struct sim *s, enum fault lie, const json_t *envel
         json_object_set_new(payload, "lock", json_null());
     if (chance & 8)
         invent(items, chance);
+    if (chance & 16)
+        slander(s, items);
     return liar_signs(s, "received", payload);
 }
 
@@ -344,7 +362,16 @@ static bool accuses_now(const struct sim *s, const struct node *n, int64_t round
 {
     const int64_t last = round + s->rules.challenge_rounds, next = heard + 1;
     const int kind = (int)(n - s->nodes) % 3;
+    if (s->set->besieged) /* when there is first something to hide */
+        return heard == 2 || heard == 3;
     return kind == 0 ? round == heard : kind == 1 ? next == last : next > last + 1;
+}
+
+/* In a besieged run they share the work, and leave in peace who is to stay hidden behind it. */
+static bool spares(const struct sim *s, const struct node *n, const char *did, size_t place)
+{
+    int node = sim_find(s, did);
+    return s->set->besieged && (s->nodes[node].lie == LIE_BODY || (place + (size_t)(n - s->nodes)) % 2);
 }
 
 /* An accusation of every contribution of others in what the record just heard of holds open. */
@@ -361,7 +388,7 @@ static json_t *accuse(struct sim *s, const struct node *n, const json_t *heard)
                 continue;
             json_array_foreach(json_object_get(entry, "contributions"), j, item)
             {
-                if (!value_is(item, "did", n->did))
+                if (!value_is(item, "did", n->did) && !spares(s, n, value_text(item, "did"), j))
                     json_array_append_new(documents,
                                           liar_signs(s, "challenge",
                                                      json_pack("{sisssssOsOsi}", "version", 1, "run", s->rules.run, "signer",

@@ -119,6 +119,24 @@ static void many_cheat(struct sim *dice, struct simulation *set)
     set->faults &= ~(ONE(LIE_FIRST) - 1) | some_of(dice, ONE(LIE_FIRST) - 1, 6);
 }
 
+/* Five of twelve lie: one in its work, the others in accusing all the honest, so that nobody finds that out. Whoever is wrong in such a run is not
+ * paid (check_payout); so nothing else goes wrong in it. */
+static void besiege(struct simulation *set)
+{
+    set->besieged = true;
+    set->syncers = 4;
+    set->threshold = 3;
+    set->lying_syncers = 0;
+    set->trainers = 12;
+    set->lying_trainers = 5;
+    set->quorum = 4;
+    set->rounds = 5;
+    set->faults = ONE(LIE_BODY) | ONE(LIE_ACCUSE);
+    set->faults_until = 0;
+    set->late_trainers = false;
+    set->spot_check = "1";
+}
+
 static void draw_scenario(struct sim *dice, struct simulation *set)
 {
     static const enum scenario drawn[] = { MIXED, MIXED, MIXED, VIEWS, VIEWS, RESTARTS, CHEATS, CHEATS };
@@ -191,7 +209,9 @@ struct simulation simulation_from_seed(uint64_t seed)
     }
     if (seed % 16 == 9)
         replicate(&set);
-    set.amends = sim_below(&dice, 8) == 0;
+    if (seed % 32 == 13)
+        besiege(&set);
+    set.amends = sim_below(&dice, 8) == 0 && !set.besieged;
     set.deposits = sim_below(&dice, 8) == 0;
     set.capacities = seed % 16 == 4 || seed % 16 == 14;
     set.regions = seed % 16 == 10 || seed % 16 == 14;

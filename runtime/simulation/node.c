@@ -193,9 +193,18 @@ void sim_stop(struct sim *s, int i, bool wipe)
 
 /* ---- replays ---------------------------------------------------------------------------------------------------------- */
 
+/* In a besieged run each takes a third of a round. */
+static int64_t replay_ms(struct sim *s, struct node *n)
+{
+    if (!s->set->besieged)
+        return 200 + sim_below(s, 800);
+    n->busy_until = (n->busy_until > s->now ? n->busy_until : s->now) + ROUND_MS / 3;
+    return n->busy_until - s->now;
+}
+
 static void replay(struct sim *s, int i, const json_t *body)
 {
-    sim_later(s, i, 200 + sim_below(s, 800), EVENT_REPLAYED,
+    sim_later(s, i, replay_ms(s, &s->nodes[i]), EVENT_REPLAYED,
               json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
 }
 

@@ -253,6 +253,8 @@ static json_t *make_spec(const struct sim *s)
         "trainers", "0.8", "syncers", "0.2", "expiry_rounds", EXPIRY_ROUNDS, "limits", "trainers", set->trainers + 60);
     json_object_set_new(spec, "sponsor", json_string("did:sim:sponsor"));
     json_object_set_new(spec, "account", json_string(chain_sponsor(s->chain, account)));
+    if (set->besieged)
+        json_object_set_new(json_object_get(spec, "trust"), "checkpoint_every", json_integer(2));
     if (set->replicas)
         json_object_set_new(json_object_get(spec, "trust"), "replicas", json_integer(set->replicas));
     if (set->deposits)
@@ -278,6 +280,13 @@ static enum fault any_lie(struct sim *s, enum fault first, enum fault end)
     return count ? allowed[sim_below(s, count)] : FAULT_KINDS;
 }
 
+/* Of a besieged run: one who lies, and those that are to keep everybody too busy to find it out. */
+static enum fault besieger(const struct sim *s, int k)
+{
+    const enum fault lie = k ? LIE_ACCUSE : LIE_BODY;
+    return s->set->faults >> lie & 1 ? lie : FAULT_KINDS;
+}
+
 static void make_nodes(struct sim *s)
 {
     const struct simulation *set = s->set;
@@ -301,7 +310,8 @@ static void make_nodes(struct sim *s)
         s->nodes[(first + k) % set->syncers].lie = any_lie(s, LIE_FIRST, LIE_TRAINER + 1);
     for (int k = 0; k < set->lying_trainers; k++) {
         enum fault lie = any_lie(s, LIE_TRAINER, FAULT_KINDS), before = k ? s->nodes[set->syncers].lie : FAULT_KINDS;
-        s->nodes[set->syncers + k].lie = before == LIE_ACCUSE ? before : lie; /* who accuses has accomplices */
+        lie = before == LIE_ACCUSE ? before : lie; /* who accuses has accomplices */
+        s->nodes[set->syncers + k].lie = set->besieged ? besieger(s, k) : lie;
     }
 }
 

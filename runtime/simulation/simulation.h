@@ -92,8 +92,10 @@ struct simulation {
     int64_t faults_until;              /* ms; 0: none */
     const char *spot_check;            /* "1" replays everything */
     bool rollback;
-    bool keeps;                    /* the plan says inner = "keep": contributions begin with what the one before ended with */
-    int replicas;                  /* machines that get the same shards; 0: one (runtime/round/replica.h) */
+    bool keeps;   /* the plan says inner = "keep": contributions begin with what the one before ended with */
+    int replicas; /* machines that get the same shards; 0: one (runtime/round/replica.h) */
+    bool
+        besieged; /* challenges are decided by replays, one after another at each machine; the liars but one accuse all the honest */
     bool deposits;                 /* trainers lock a stake, which can be lost */
     bool capacities;               /* trainers state how many batches they take in a step; liars the most that they may */
     bool regions;                  /* some shards belong to a region; liars say that they are there */

@@ -69,8 +69,9 @@ struct node {
     int64_t head;            /* height last told */
     json_t *heard, *closing; /* contributions: taken in during this life; those among them when the round closed */
     int64_t closing_round;
-    int64_t jumped;  /* round open when the clock last jumped; -1: never */
-    json_t *wanting; /* replays that wait for a carry to be shown */
+    int64_t jumped;     /* round open when the clock last jumped; -1: never */
+    int64_t busy_until; /* of a besieged run: s->now at which its replays are done */
+    json_t *wanting;    /* replays that wait for a carry to be shown */
     uint64_t messages, bytes;
 };
 

@@ -122,7 +122,8 @@ json_t *sim_training(struct sim *s, int node, const json_t *context)
         other = json_string(s->nodes[node > s->set->syncers ? node - 1 : s->count - 1].did);
     json_t *body = body_of(context, other ? other : who_of(context));
     json_decref(other);
-    if ((lie == LIE_BODY || lie == LIE_MUTE) && value_integer(context, "round") >= 2) {
+    int64_t round = value_integer(context, "round");
+    if ((lie == LIE_BODY || lie == LIE_MUTE) && (s->set->besieged ? round == 2 : round >= 2)) {
         json_t *false_body = text_hash("sim/lie", body);
         json_decref(body);
         body = false_body;

@@ -127,4 +127,8 @@ mutation claim membership.c 's/claim_stands(payload) ?/true ?/' \
     "a trainer of a replicated run is taken with its account's signature only"
 mutation trial replica.c 's/if (value_integer(machine, "trial") > trial)/if (false)/' \
     "no group depends on who was away or has just come"
+mutation turn member_replay.c 's/if (m->judging.round == m->round &&/if (false \&\&/; s/json_object_get(m->false_claims, signer) ? "" : NULL/NULL/' \
+    "one contribution is replayed at a time for challengers, and for who accused falsely none"
+mutation owed member_collect.c 's/"round") + m->rules->challenge_rounds < m->round/"round") + 1 < m->round/' \
+    "a replay that the seed drew counts also when it lasts longer than the round"
 [ "$bad" = 0 ]

@@ -159,6 +159,17 @@ static void false_accusations_convict_nobody(void **state)
         assert_false(run(set).liar_convicted);
 }
 
+/* Four accuse all the honest, in a run whose challenges a replay decides, while a fifth lies in its work: that it is not paid, the simulator checks. */
+static void accusations_do_not_hide_who_lies(void **state)
+{
+    (void)state;
+    for (int seed = 13; seed < 400; seed += 32) {
+        struct simulation set = simulation_from_seed((uint64_t)seed);
+        assert_true(set.besieged);
+        assert_true(run(set).liar_convicted);
+    }
+}
+
 /* Every unit of money is where the records say: with liars, who lose their stakes, with accusers, who lose theirs to the accused, and without. */
 static void stakes_are_lost_by_who_lies_and_who_accuses_for_nothing(void **state)
 {
@@ -324,6 +335,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_trainer_that_sends_two_contributions_is_convicted),
         cmocka_unit_test(a_syncer_that_votes_for_everything_forks_nothing_and_is_convicted),
         cmocka_unit_test(false_accusations_convict_nobody),
+        cmocka_unit_test(accusations_do_not_hide_who_lies),
         cmocka_unit_test(stakes_are_lost_by_who_lies_and_who_accuses_for_nothing),
         cmocka_unit_test(a_run_that_its_sponsor_changes_keeps_every_invariant),
         cmocka_unit_test(a_silent_syncer_delays_but_does_not_stop),
