@@ -115,7 +115,7 @@ mutation shown_early trainer_closed.c 's/committee_quorum(t->rules, t->committee
     "nothing is shown before q members have closed"
 mutation write_closed member_closed.c 's/member_persist(m);//' \
     "what a member held when it closed is on disk before it is sent"
-mutation alone replica.c 's/if (all < 2)/if (false)/; s/alike < 2 || //' \
+mutation alone replica.c 's/if (value_integer(of, "") < 2)/if (false)/; s/json_integer_value(alike) >= 2 && //' \
     "what one machine of a group gave is not accepted"
 mutation fold_twice fold.c 's/ || json_object_get(groups, group))/)/' \
     "a group is folded once"
