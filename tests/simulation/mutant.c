@@ -2,6 +2,12 @@
 #include "runtime/cli/commands.h"
 
 const struct command *const commands[] = { &command_simulate, NULL };
+const struct option common_options[] = {
+    { "help", NULL, "this page" },
+    { "json", NULL, "one JSON object" },
+    { "quiet", NULL, "no progress" },
+    { NULL, NULL, NULL },
+};
 
 int main(int argc, char **argv)
 {
