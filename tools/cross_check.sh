@@ -112,7 +112,7 @@ if [ -x "$program" ]; then
         result=0
         RONDO_ISA=$isa "$program" doctor --json --home "$folder/home" >"$folder/said" 2>&1 || result=$?
         found=$(sed -n 's/.*"digest":"\([0-9a-f]*\)".*/\1/p' "$folder/said")
-        if [ "$result" = 4 ]; then
+        if [ "$result" = 3 ]; then
             echo "rondo doctor $isa: absent"
         elif [ "$result" != 0 ] || [ "$found" != "$digest" ]; then
             echo "rondo doctor $isa: ${found:-nothing} DIFFERS"

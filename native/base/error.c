@@ -113,6 +113,11 @@ int error_status(enum error_code code)
     return code < ERROR_CODES ? codes[code].status : 4;
 }
 
+bool error_is_local(enum error_code code)
+{
+    return error_status(code) == 4 || code == ERROR_ABSENT;
+}
+
 const char *error_help(enum error_code code)
 {
     return code < ERROR_CODES ? codes[code].help : "";

@@ -44,6 +44,9 @@ const char *error_text(const struct error *err, char *text, size_t size);
 /* The stable name of a code ("truncated"), its exit status (3 refused input, 4 fault) and a line for the manual. */
 const char *error_name(enum error_code code);
 int error_status(enum error_code code);
+
+/* Whether the code speaks of this machine, not of what it read: those of status 4, and what it lacks. */
+bool error_is_local(enum error_code code);
 const char *error_help(enum error_code code);
 
 #endif

@@ -22,7 +22,7 @@ void audit_tell(struct audit *u, const char *what, int64_t done, int64_t of)
 /* Faults of the machine that audits say nothing about the run. */
 static bool is_own_fault(enum error_code code)
 {
-    return (error_status(code) == 4 && code != ERROR_DAMAGED) || code == ERROR_USAGE || code == ERROR_NONE ||
+    return (error_is_local(code) && code != ERROR_DAMAGED) || code == ERROR_USAGE || code == ERROR_NONE ||
            code == ERROR_REFUSED;
 }
 

@@ -17,5 +17,5 @@ bool failure_is_everywhere(const struct error *err)
 
 bool failure_is_here(const struct error *err)
 {
-    return error_status(err->code) == 4 || err->code == ERROR_MISSING;
+    return error_is_local(err->code) || err->code == ERROR_MISSING;
 }

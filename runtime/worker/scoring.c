@@ -34,7 +34,7 @@ static bool score(struct session *s, const json_t *all, size_t first, size_t cou
         json_decref(values);
         return ok;
     }
-    if (error_status(fault.code) == 4) { /* of this machine */
+    if (error_is_local(fault.code)) { /* of this machine */
         *err = fault;
         return error_at(err, "reward");
     }

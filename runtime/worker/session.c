@@ -380,7 +380,7 @@ static bool read_shard(struct session *s, struct session_shard *shard, struct er
         return false;
     if (read_rows(s, shard, err))
         return true;
-    if (error_status(err->code) != 4)
+    if (!error_is_local(err->code))
         err->code = ERROR_RANGE;
     return false;
 }

@@ -160,6 +160,7 @@ static void what_this_machine_cannot_do_is_no_result(void **state)
     for (enum error_code code = ERROR_NONE; code < ERROR_CODES; code++)
         if (failure_is_everywhere(&(struct error){ .code = code }))
             assert_int_equal(error_status(code), 3);
+    assert_true(failure_is_here(&(struct error){ .code = ERROR_ABSENT }));
     impossible_free(&x);
 }
 
