@@ -13,12 +13,12 @@ static enum flow run_items(struct interpreter *in, const struct node *n, struct 
 /* ---- whose text it is ---- */
 
 /* Room for one more in a list that grows by 1, 3, 7 ... */
-static void *list_room(struct interpreter *in, void *items, size_t count, size_t size)
+static void *list_room(void *items, size_t count, size_t size)
 {
     void *grown = count & (count + 1) ? items : reallocarray(items, count * 2 + 1, size);
 
     if (!grown)
-        template_raise(in->a, ERROR_MEMORY, "no memory");
+        abort();
     return grown;
 }
 
@@ -31,7 +31,7 @@ static void note_message(struct interpreter *in, size_t start, size_t end, size_
         last->end = end;
         return;
     }
-    o->messages = list_room(in, o->messages, o->message_count, sizeof *o->messages);
+    o->messages = list_room(o->messages, o->message_count, sizeof *o->messages);
     o->messages[o->message_count++] = (struct template_span){ start, end, message - 1 };
 }
 
@@ -43,7 +43,7 @@ static void note_data(struct interpreter *in, size_t start, size_t end)
         o->data[o->data_count - 1].end = end;
         return;
     }
-    o->data = list_room(in, o->data, o->data_count, sizeof *o->data);
+    o->data = list_room(o->data, o->data_count, sizeof *o->data);
     o->data[o->data_count++] = (struct text_range){ start, end };
 }
 
@@ -531,7 +531,7 @@ static void run_generation(struct interpreter *in, const struct node *n)
     in->generation = outer;
     if (!records)
         return;
-    in->output->generation = list_room(in, in->output->generation, in->output->generation_count, sizeof *in->output->generation);
+    in->output->generation = list_room(in->output->generation, in->output->generation_count, sizeof *in->output->generation);
     in->output->generation[in->output->generation_count++] = (struct template_span){ start, in->out->size, in->message - 1 };
 }
 

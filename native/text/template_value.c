@@ -33,7 +33,7 @@ void *arena_new(struct arena *a, size_t size)
 
         b = calloc(1, sizeof *b + room);
         if (!b)
-            template_raise(a, ERROR_MEMORY, "no memory");
+            abort(); /* never a reason to drop a row: other machines have the memory */
         b->size = room;
         b->next = a->blocks;
         if (a->blocks && room == size && a->blocks->size - a->blocks->used >= ALIGN) { /* a big one: keep filling the old */
