@@ -106,7 +106,7 @@ static bool lay_out_file(struct course *c, struct hash object, const char *at, s
     struct error fault = { 0 };
 
     return (file_exists(at) && object_is_file(MODEL_MEDIA, object, at, &fault)) ||
-           object_get_file(&c->node->blocks, object, NULL, COURSE_OBJECT_LIMIT, at, err);
+           object_get_file(&c->node->blocks, object, MODEL_MEDIA, COURSE_OBJECT_LIMIT, at, err);
 }
 
 /* `list` gets what was laid out: [ [path, CID of the object] ]. */

@@ -32,18 +32,23 @@ bool block_put_hashed(const struct block_store *store, struct hash id, const voi
 {
     char path[PATH_MAX];
     struct buffer there = { 0 };
+    struct error fault = { 0 };
 
     if (size > BLOCK_SIZE)
         return error_set(err, ERROR_LIMIT, "store it as an object", "%zu bytes, a block holds at most %d", size, BLOCK_SIZE);
     path_of(store, id, path);
     if (file_exists(path)) {
-        /* A copy that the disk has spoiled is replaced by the good one. */
-        bool good = block_get(store, id, &there, NULL);
+        bool good = block_get(store, id, &there, &fault);
 
         buffer_free(&there);
         if (good)
             return true;
-    }
+        if (fault.code != ERROR_DAMAGED && fault.code != ERROR_MISSING) { /* no descriptor is left, say: it may be good */
+            if (err)
+                *err = fault;
+            return false;
+        }
+    } /* a copy that the disk has spoiled is replaced by the good one */
     if (file_write(path, bytes, size, 0644, err))
         return true;
     unlink(path); /* its name may be there and not be synced: the next one would take it for stored */

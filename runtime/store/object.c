@@ -275,6 +275,12 @@ bool object_get_file(const struct block_store *store, struct hash id, const char
         return error_set(err, ERROR_LIMIT, NULL, "path is too long: %s", path);
     if (!object_manifest(store, id, media, limit, &m, err))
         return false;
+    if (m.chunk != BLOCK_SIZE) { /* object_is_file could never say yes */
+        error_set(err, ERROR_RANGE, "rondo run check stores files in chunks that are right",
+                  "its chunks have %u bytes, those of a file have %d", m.chunk, BLOCK_SIZE);
+        manifest_free(&m);
+        return object_error(id, err);
+    }
 
     int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     bool ok = fd >= 0 && write_chunks(store, &m, fd, path, err);

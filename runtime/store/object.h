@@ -47,6 +47,7 @@ bool object_missing(const struct block_store *store, const struct manifest *m, s
 /* The whole object in memory, appended to `out`, or written to a file (atomically). */
 bool object_get(const struct block_store *store, struct hash id, const char *media, uint64_t limit, struct buffer *out,
                 struct error *err);
+/* To a file only an object of the chunks that object_put makes; errors: range, of another. */
 bool object_get_file(const struct block_store *store, struct hash id, const char *media, uint64_t limit, const char *path,
                      struct error *err);
 

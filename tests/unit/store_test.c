@@ -93,6 +93,29 @@ static void changed_byte_on_disk_is_damage_that_names_the_block(void **state)
     buffer_free(&out);
 }
 
+/* A copy that cannot be read now, since no descriptor is left, is not a spoiled one. */
+static void block_that_cannot_be_read_now_is_kept(void **state)
+{
+    struct rlimit was, none = { 0, 0 };
+    struct buffer out = { 0 };
+    struct hash id;
+
+    (void)state;
+    assert_true(block_put(&store, "kept", 4, &id, &err));
+    getrlimit(RLIMIT_NOFILE, &was);
+    none.rlim_max = was.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &none);
+
+    const bool put = block_put(&store, "kept", 4, &id, &err);
+
+    setrlimit(RLIMIT_NOFILE, &was);
+    assert_false(put);
+    assert_int_equal(err.code, ERROR_IO);
+    err = (struct error){ 0 };
+    assert_true(block_get(&store, id, &out, &err));
+    buffer_free(&out);
+}
+
 static void block_above_a_mebibyte_is_refused(void **state)
 {
     uint8_t *bytes = noise(BLOCK_SIZE + 1, 1);
@@ -172,6 +195,23 @@ static void object_of_another_type_or_above_the_limit_is_refused(void **state)
     assert_int_equal(err.code, ERROR_LIMIT);
     assert_int_equal(out.size, 0);
     buffer_free(&out);
+}
+
+/* object_is_file could never find such a file whole, and no judge would speak. */
+static void object_in_other_chunks_is_not_laid_out_as_a_file(void **state)
+{
+    static const char manifest[] = "{\"chunk\":1024,\"chunks\":[\"%s\"],\"media\":\"application/x\",\"size\":3,\"version\":1}";
+    char cid[CID_TEXT], text[300], path[100];
+    struct hash id;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.object", folder);
+    assert_true(block_put(&store, "abc", 3, &id, &err));
+    snprintf(text, sizeof text, manifest, cid_text(id, cid));
+    assert_true(block_put(&store, text, strlen(text), &id, &err));
+    assert_false(object_get_file(&store, id, "application/x", 3, path, &err));
+    assert_int_equal(err.code, ERROR_RANGE);
+    assert_false(file_exists(path));
 }
 
 static void missing_chunks_are_listed_once_each(void **state)
@@ -288,10 +328,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(block_is_read_back_by_its_id),
         cmocka_unit_test(changed_byte_on_disk_is_damage_that_names_the_block),
+        cmocka_unit_test(block_that_cannot_be_read_now_is_kept),
         cmocka_unit_test(block_above_a_mebibyte_is_refused),
         cmocka_unit_test(disk_that_takes_no_more_loses_nothing),
         cmocka_unit_test(object_of_any_size_is_read_back),
         cmocka_unit_test(object_of_another_type_or_above_the_limit_is_refused),
+        cmocka_unit_test(object_in_other_chunks_is_not_laid_out_as_a_file),
         cmocka_unit_test(missing_chunks_are_listed_once_each),
         cmocka_unit_test(manifest_whose_numbers_lie_is_refused),
         cmocka_unit_test(state_is_read_back_with_the_same_root),
