@@ -22,8 +22,7 @@ void audit_tell(struct audit *u, const char *what, int64_t done, int64_t of)
 /* Faults of the machine that audits say nothing about the run. */
 static bool is_own_fault(enum error_code code)
 {
-    return (error_is_local(code) && code != ERROR_DAMAGED) || code == ERROR_USAGE || code == ERROR_NONE ||
-           code == ERROR_REFUSED;
+    return (error_is_local(code) && code != ERROR_DAMAGED) || code == ERROR_USAGE || code == ERROR_NONE || code == ERROR_REFUSED;
 }
 
 /* The same again; of what is not here, also under the place of another that wants it. */
