@@ -257,11 +257,20 @@ static void forget_settled(struct member *m)
     }
 }
 
+/* A move of a dispute about what is settled, or never was listed: whoever says it to one member alone would have that hold it for ever. */
+static bool is_about_nothing(const struct member *m, const json_t *document)
+{
+    const char *did;
+    bool move =
+        value_is(document, "type", "challenge") || value_is(document, "type", "opening") || value_is(document, "type", "pick");
+    return move && !disputes_entry_of(m->previous, value_text(json_object_get(document, "payload"), "contribution"), &did);
+}
+
 /* Drops what no later round can need: documents of rounds that were computed again, and what a record listed that was. */
 static void forget(struct member *m)
 {
     const int64_t verified = (int64_t)m->verified;
-    const char *cid, *did;
+    const char *cid;
     json_t *held;
     void *next;
     json_object_foreach_safe(m->documents, next, cid, held)
@@ -270,8 +279,7 @@ static void forget(struct member *m)
         bool bound =
             value_is(held, "type", "contribution") || value_is(held, "type", "received") || value_is(held, "type", "commitment");
         bool old = bound && value_integer(payload, "round") < verified;
-        old = old || (value_is(held, "type", "opening") && verified == m->round &&
-                      !disputes_entry_of(m->previous, value_text(payload, "contribution"), &did));
+        old = old || (verified == m->round && is_about_nothing(m, held));
         if (old || (listed && json_integer_value(listed) < verified))
             json_object_del(m->documents, cid);
     }

@@ -413,6 +413,25 @@ static bool must_wait(struct member *m)
     return false;
 }
 
+/* Contributions, and what the panel says: first where there is more than others take (received_check). The rest comes again. */
+static bool goes_first(const struct member *m, const json_t *document)
+{
+    return value_is(document, "type", "contribution") ||
+           value_find(m->rules->panel, "did", value_text(json_object_get(document, "payload"), "signer"));
+}
+
+static void list_item(struct member *m, const char *cid, const json_t *document)
+{
+    const char *code = item_code(m, document);
+    bool contribution = value_is(document, "type", "contribution");
+    int64_t ms =
+        (contribution && member_replicates(m) ? member_committed_at(m, document) : value_integer(document, "at")) - m->started;
+    if (code ? !*code : !contribution)
+        return;
+    json_array_append_new(m->items, json_pack("{sssssI}", "cid", cid, "code", code ? code : "missing", "ms",
+                                              (json_int_t)(ms < 0 || !contribution ? 0 : ms)));
+}
+
 bool member_rule_freeze(struct member *m)
 {
     const char *cid;
@@ -420,16 +439,12 @@ bool member_rule_freeze(struct member *m)
     if (m->phase != PHASE_COLLECTING || must_wait(m))
         return false;
     m->items = json_array();
-    json_object_foreach(m->documents, cid, document)
-    {
-        const char *code = item_code(m, document);
-        bool contribution = value_is(document, "type", "contribution");
-        int64_t ms = (contribution && member_replicates(m) ? member_committed_at(m, document) : value_integer(document, "at")) -
-                     m->started;
-        if (code ? !*code : !contribution)
-            continue;
-        json_array_append_new(m->items, json_pack("{sssssI}", "cid", cid, "code", code ? code : "missing", "ms",
-                                                  (json_int_t)(ms < 0 || !contribution ? 0 : ms)));
+    for (int first = 1; first >= 0; first--) {
+        json_object_foreach(m->documents, cid, document)
+        {
+            if (goes_first(m, document) == first && json_array_size(m->items) < RECEIVED_ITEMS)
+                list_item(m, cid, document);
+        }
     }
     value_sort(m->items, "cid");
     value_sort(m->checked, NULL);

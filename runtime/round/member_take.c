@@ -98,20 +98,32 @@ static void keep(struct member *m, const json_t *document)
     member_kept(m, document);
 }
 
-/* Enrolments of machines that are no members: their deposits may not stand. */
-static size_t count_strangers(const struct member *m)
+static bool is_stranger(const struct member *m, const json_t *document)
+{
+    const char *did = value_text(json_object_get(document, "payload"), "signer");
+    return value_is(document, "type", "enrolment") && !value_find(json_object_get(m->previous, "members"), "did", did);
+}
+
+/* Room for one more enrolment of a machine that is no member, whose deposit may not stand: keys cost nothing. Those that are known to have
+ * locked nothing give way; who has locked it since says so again. */
+static bool has_room(struct member *m)
 {
     size_t count = 0;
     json_t *held;
-    const char *cid;
+    const char *cid, *idle = NULL;
     if (!m->rules->stake && !m->rules->deposit)
-        return 0;
+        return true;
     json_object_foreach(m->documents, cid, held)
     {
-        const char *did = value_text(json_object_get(held, "payload"), "signer");
-        count += value_is(held, "type", "enrolment") && !value_find(json_object_get(m->previous, "members"), "did", did);
+        const json_t *code = json_object_get(m->codes, cid);
+        if (!is_stranger(m, held))
+            continue;
+        count++;
+        idle = idle || !code || value_is(m->codes, cid, "ok") ? idle : cid;
     }
-    return count;
+    if (count < MEMBER_STRANGERS)
+        return true;
+    return idle && !json_object_del(m->documents, idle);
 }
 
 /* Who may speak of others' work: the panel, members, and whoever has left while its work, or what it said of others', may still be judged. Not
@@ -167,10 +179,7 @@ static void take_item(struct member *m, json_t *document)
         return;
     if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
         return;
-    if (!strcmp(type, "enrolment") && !value_find(json_object_get(m->previous, "members"), "did", did) &&
-        count_strangers(m) >= MEMBER_STRANGERS)
-        return;
-    if (held_of(m, type, did, -1, NULL) < (enrols ? 4 : 16))
+    if (held_of(m, type, did, -1, NULL) < (enrols ? 4 : 16) && (!is_stranger(m, document) || has_room(m)))
         keep(m, document);
 }
 

@@ -261,6 +261,105 @@ static void a_member_that_has_no_seat_in_the_round_still_picks(void **state)
     tear_down(&b);
 }
 
+/* ---- how much it holds, and says ---------------------------------------------------------------------------------------- */
+
+/* Said to one member alone no record ever lists it. */
+static void moves_about_nothing_that_is_open_are_held_for_a_round(void **state)
+{
+    struct bench b;
+    json_t *record, *certificate = json_object();
+    char cid[CID_TEXT];
+    (void)state;
+    set_up(&b);
+    b.m.results = json_object();
+    b.m.verified = 4;
+    b.m.verdicts = json_object();
+    b.m.head = json_object();
+    assert_non_null(say(&b, "challenge", "e", "c-nothing", 3));
+    assert_non_null(say(&b, "pick", "e", "c-nothing", 4));
+    assert_non_null(say(&b, "challenge", "e", "c-a", 3));
+    json_t *final = one_record(4, json_object_get(b.m.previous, "members"));
+    record = json_object_get(final, "record");
+    json_object_set(record, "unsettled", json_object_get(b.m.previous, "unsettled"));
+    assert_true(signing_name(&b.m.signing, record, VALUE_MOST, cid));
+    json_object_set_new(b.m.verdicts, cid, json_string("valid"));
+    member_finalise(&b.m, record, certificate);
+    assert_int_equal(b.m.verified, 5);
+    assert_int_equal(json_object_size(b.m.documents), 1);
+    json_t *const owned[] = { final, certificate, b.m.results, b.m.head };
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        json_decref(owned[i]);
+    tear_down(&b);
+}
+
+/* A longer list would be refused by all, and the member with it. */
+static void a_member_says_no_more_than_others_take(void **state)
+{
+    struct bench b;
+    char name[24];
+    (void)state;
+    set_up(&b);
+    for (int i = 0; i < RECEIVED_ITEMS + 100; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        json_object_set_new(b.m.documents, name,
+                            json_pack("{s:s, s:s, s:{s:s, s:s, s:i}}", "type", "challenge", "cid", name, "payload", "signer", "e",
+                                      "contribution", "c-nothing", "index", i));
+    }
+    json_object_set_new(
+        b.m.documents, "z1",
+        json_pack("{s:s, s:s, s:{s:s, s:i}}", "type", "contribution", "cid", "z1", "payload", "signer", "f", "round", 4));
+    json_object_set_new(b.m.codes, "z1", json_string("ok"));
+    json_object_set_new(b.m.documents, "z2",
+                        json_pack("{s:s, s:s, s:{s:s, s:s, s:i}}", "type", "challenge", "cid", "z2", "payload", "signer", "s1",
+                                  "contribution", "c-nothing", "index", 1));
+    b.m.phase = PHASE_COLLECTING;
+    assert_true(member_rule_freeze(&b.m));
+    assert_int_equal(json_array_size(b.m.items), RECEIVED_ITEMS);
+    assert_non_null(value_find(b.m.items, "cid", "z1"));
+    assert_non_null(value_find(b.m.items, "cid", "z2"));
+    json_decref(b.m.items);
+    json_decref(b.m.unanswered);
+    tear_down(&b);
+}
+
+static json_t *enrol(struct bench *b, const char *did)
+{
+    char cid[CID_TEXT];
+    json_t *payload = json_pack("{s:s, s:s, s:s, s:s}", "run", "run", "signer", did, "role", "trainer", "account",
+                                "0x0000000000000000000000000000000000000009");
+    json_t *envelope = json_pack("{s:s, s:O}", "type", "enrolment", "payload", payload);
+    value_cid(payload, cid);
+    member_take(&b->m, envelope);
+    json_decref(envelope);
+    json_decref(payload);
+    return json_object_get(b->m.documents, cid);
+}
+
+/* Keys cost nothing: those whose deposit does not stand give way to others. */
+static void who_locked_nothing_keeps_nobody_from_enrolling(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    b.rules.trainers_limit = 9;
+    b.rules.stake = "5";
+    char did[24];
+    for (int i = 0; i < MEMBER_STRANGERS; i++) {
+        snprintf(did, sizeof did, "x%d", i);
+        json_t *kept = enrol(&b, did);
+        assert_non_null(kept);
+        if (i)
+            json_object_set_new(b.m.codes, value_text(kept, "cid"), json_string(i % 2 ? "ok" : "deposit"));
+    }
+    for (int i = 0; i < MEMBER_STRANGERS / 2 - 1; i++) {
+        snprintf(did, sizeof did, "y%d", i);
+        assert_non_null(enrol(&b, did));
+    }
+    assert_null(enrol(&b, "z")); /* all that are left stand, or may */
+    assert_int_equal(json_object_size(b.m.documents), MEMBER_STRANGERS);
+    tear_down(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +369,9 @@ int main(void)
         cmocka_unit_test(what_could_not_be_had_of_a_move_is_looked_for_again),
         cmocka_unit_test(a_member_speaks_for_an_accused_also_where_it_holds_an_opening),
         cmocka_unit_test(a_member_that_has_no_seat_in_the_round_still_picks),
+        cmocka_unit_test(moves_about_nothing_that_is_open_are_held_for_a_round),
+        cmocka_unit_test(a_member_says_no_more_than_others_take),
+        cmocka_unit_test(who_locked_nothing_keeps_nobody_from_enrolling),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
