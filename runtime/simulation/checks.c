@@ -242,7 +242,7 @@ static void check_groups(struct sim *s, const json_t *record)
         }
         if (alike < 2)
             sim_fail(s, MONEY, "round %lld accepts what %s alone gave", round, value_text(item, "did"));
-        if (s->nodes[node].lie == LIE_COPY)
+        if (s->nodes[node].lie == LIE_COPY && !too_many_lie(s, json_object_get(record, "committee")))
             sim_fail(s, MONEY, "round %lld accepts what %s copied", round, value_text(item, "did"));
     }
 }
