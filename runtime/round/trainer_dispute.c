@@ -298,12 +298,16 @@ void trainer_rule_audit(struct trainer *t)
     bool speaks = false, demands = false, named = false;
     if (t->phase == DONE && t->audit.sums_up)
         sum_up(t);
-    if (t->phase >= DONE || !t->previous || (!t->audit.share && !t->audit.did[0]))
+    if (t->phase > DONE || (t->phase == DONE && !t->audit.did[0]) || !t->previous || (!t->audit.share && !t->audit.did[0]))
         return;
     if (t->audit.did[0] && fold_is_removed(json_object_get(t->previous, "convicted"), t->audit.did, t->audit.round))
         tell(t, "convicted", -1);
     if (value_lists(json_object_get(t->previous, "barred"), t->did)) {
         tell(t, "rejected", -1);
+        return;
+    }
+    if (t->phase == DONE) { /* nothing of a run that is over can be disputed */
+        tell(t, "settled", -1);
         return;
     }
     json_array_foreach(json_object_get(t->previous, "unsettled"), i, entry)

@@ -359,6 +359,35 @@ static void many_that_ask_for_traces_do_not_keep_a_trainer_from_its_work(void **
     json_decref(rules.panel);
 }
 
+static void who_asks_about_a_contribution_of_a_run_that_is_over_is_told(void **state)
+{
+    const struct {
+        const char *did, *verdict;
+        bool done;
+    } asked[] = { { "liar", "convicted", true }, { "honest", "settled", true }, { "", "", true }, { "late", "", false } };
+    json_t *previous =
+        json_pack("{s:i, s:[{s:s, s:i}], s:[], s:[]}", "round", 3, "convicted", "did", "liar", "round", 2, "barred", "unsettled");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct actions out = { 0 };
+        struct trainer t = { .previous = previous,
+                             .did = "a",
+                             .out = &out,
+                             .phase = asked[i].done ? DONE : FOLLOWING,
+                             .audit = { .share = 1, .round = asked[i].done ? 2 : 4 } };
+
+        snprintf(t.audit.did, sizeof t.audit.did, "%s", asked[i].did);
+        trainer_rule_audit(&t);
+        trainer_rule_audit(&t);
+        assert_int_equal(out.count, asked[i].verdict[0] ? 1 : 0);
+        if (out.count)
+            assert_string_equal(value_text(out.list[0].body, "verdict"), asked[i].verdict);
+        actions_free(&out);
+    }
+    json_decref(previous);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +400,7 @@ int main(void)
         cmocka_unit_test(who_asked_for_the_carry_in_time_may_accuse_a_leaf_later),
         cmocka_unit_test(only_what_a_record_asks_for_may_be_pushed),
         cmocka_unit_test(each_of_several_openings_is_sent_first_in_its_turn),
+        cmocka_unit_test(who_asks_about_a_contribution_of_a_run_that_is_over_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
