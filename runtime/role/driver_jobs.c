@@ -93,6 +93,10 @@ static void job_failed(struct driver_job *j, const struct error *err, bool asked
     const char *code = error_name(err->code);
     const bool awaited = err->code == ERROR_MISSING && asked && (j->kind == ACTION_CHECK || j->kind == ACTION_JUDGE);
 
+    if (err->code == ERROR_MISSING && !asked && j->kind == ACTION_REPLAY && j->failures == 0) {
+        job_retry(j, err); /* who took no part in the round asks for its contribution in the same breath */
+        return;
+    }
     metrics_count(j->driver->node, METRIC_JOB_FAILURES, action_name(j->kind), code);
     node_tell(j->driver->node, "job_failed",
               json_pack("{s:s, s:s, s:I}", "job", action_name(j->kind), "error", error_text(err, text, sizeof text), "round",
