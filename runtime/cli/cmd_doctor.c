@@ -8,6 +8,7 @@
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/crypto/sign.h"
+#include "runtime/net/library.h"
 #include "runtime/script/host.h"
 
 static json_t *finding(const char *name, bool ok, const char *told)
@@ -53,6 +54,15 @@ static json_t *check_sandbox(void)
     return finding("sandbox", ok, ok ? "a script runs in its child under seccomp" : error_text(&err, text, sizeof text));
 }
 
+static json_t *check_libraries(void)
+{
+    struct error err = { 0 };
+    char text[1024];
+    bool ok = library_all_there(&err);
+
+    return finding("libraries", ok, ok ? "those of HTTP and TLS can be loaded" : error_text(&err, text, sizeof text));
+}
+
 static json_t *check_disk(const char *home)
 {
     struct statvfs fs;
@@ -61,6 +71,8 @@ static json_t *check_disk(const char *home)
 
     if (!file_make_folder(home, &err))
         return finding("home", false, error_text(&err, text, sizeof text));
+    if (access(home, R_OK | W_OK | X_OK) != 0)
+        return finding("home", false, "this user may not write into it: run it as the user whom the folder belongs to");
     if (statvfs(home, &fs) != 0)
         return finding("home", false, "its free space cannot be read");
     double free_gb = (double)fs.f_bavail * (double)fs.f_frsize / 1e9;
@@ -73,8 +85,8 @@ static int doctor_main(struct invocation *in)
 {
     uint8_t digest[32];
     char hex[65];
-    json_t *checks =
-               json_pack("[o, o, o, o]", check_kernels(in->threads), check_signatures(), check_sandbox(), check_disk(in->home)),
+    json_t *checks = json_pack("[o, o, o, o, o]", check_kernels(in->threads), check_signatures(), check_sandbox(),
+                               check_libraries(), check_disk(in->home)),
            *each;
     bool ok = true;
     size_t index;
@@ -101,7 +113,7 @@ static int doctor_main(struct invocation *in)
 const struct command command_doctor = {
     "doctor",
     "",
-    "whether this machine can take part: kernels, signatures, sandbox, disk",
+    "whether this machine can take part: kernels, signatures, sandbox, libraries, disk",
     "rondo doctor\nrondo doctor --json",
     "Exit status 1 when a check fails; its line tells what to do.",
     NULL,

@@ -13,6 +13,20 @@ static void end_without(const char *library)
     exit(STATUS_MISSING);
 }
 
+bool library_all_there(struct error *err)
+{
+    static const char *const libraries[] = { LIBRARY_CURL, LIBRARY_MICROHTTPD, LIBRARY_GNUTLS };
+
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        void *handle = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL);
+
+        if (!handle)
+            return error_set(err, ERROR_MISSING, "install its package", "%s", dlerror());
+        dlclose(handle);
+    }
+    return true;
+}
+
 void library_load(const char *library, const char *const *names, void **calls)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

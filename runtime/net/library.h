@@ -15,6 +15,12 @@
 #define RONDO_NET_LIBRARY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+
+#include "native/base/error.h"
+
+/* Whether the three are there, so that nobody learns it in the middle of a run; else the first that is not, and why. */
+bool library_all_there(struct error *err);
 
 /* Fills `calls`, one function for each of `names`, which end with NULL. Any thread may call it, more than once. */
 void library_load(const char *library, const char *const *names, void **calls);

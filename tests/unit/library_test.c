@@ -86,11 +86,20 @@ static void a_library_that_is_missing_ends_the_program_with_its_name(void **stat
     assert_non_null(strstr(said, "no_such_function"));
 }
 
+static void a_machine_that_lacks_a_library_can_be_told_beforehand(void **state)
+{
+    struct error err = { 0 };
+
+    (void)state;
+    assert_true(library_all_there(&err));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_only_a_node_needs_is_mapped_with_its_first_call),
         cmocka_unit_test(functions_of_a_loaded_library_are_its_own),
+        cmocka_unit_test(a_machine_that_lacks_a_library_can_be_told_beforehand),
         cmocka_unit_test(a_library_that_is_missing_ends_the_program_with_its_name),
     };
 
