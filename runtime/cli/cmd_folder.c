@@ -83,6 +83,7 @@ static int check_main(struct invocation *in)
         result = check_one(in, in->arguments ? in->argument[i] : nodes[i].name, &open, &err);
         ok = result && json_array_append_new(list, result) == 0;
     }
+    ok = ok && home_may_read(in->home, &err);
     if (ok && json_array_size(list) == 0)
         ok = error_set(&err, ERROR_MISSING, "give the home of a node by --home", "%s holds no nodes", in->home);
     home_nodes_free(nodes, count);

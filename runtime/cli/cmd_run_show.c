@@ -202,6 +202,11 @@ static void print_line(const json_t *line)
 
 static int list_main(struct invocation *in)
 {
+    struct error err = { 0 };
+
+    if (!home_may_read(in->home, &err))
+        return command_fail(in, &err);
+
     size_t count, index;
     struct home_node *nodes = home_nodes(in->home, &count);
     json_t *list = json_array(), *each;

@@ -70,8 +70,11 @@ static int status_main(struct invocation *in)
 {
     json_t *list, *line;
     size_t index;
+    struct error err = { 0 };
     bool some = false;
 
+    if (!in->arguments && !home_may_read(in->home, &err))
+        return command_fail(in, &err);
     if (in->arguments) {
         list = json_array();
         json_array_append_new(list, ask("node", in->argument[0], option_flag(in, "plain")));

@@ -213,7 +213,7 @@ bool keyfile_read(const char *path, const char *passphrase, struct key_pair *out
         error_set(err, ERROR_REFUSED, hint, "others may read this key (mode %03o)", st.st_mode & 0777);
         return error_at(err, "%s", path);
     }
-    if (!file_exists(path)) {
+    if (access(path, F_OK) != 0 && errno != EACCES) {
         error_set(err, ERROR_MISSING, "rondo key new --name NAME makes one; or put the backup there", "there is no key");
         return error_at(err, "%s", path);
     }

@@ -1,6 +1,7 @@
 #include "runtime/role/archive.h"
 #include "runtime/role/collect.h"
 #include "runtime/role/dataset.h"
+#include "runtime/role/home.h"
 #include "runtime/role/sponsor.h"
 
 #include <dirent.h>
@@ -47,6 +48,8 @@ static bool open_nodes(struct archive *a, struct error *err)
 
     snprintf(path, sizeof path, "%s/nodes", a->home);
     count = scandir(path, &names, NULL, alphasort);
+    if (!home_may_read(a->home, err))
+        return false;
     if (count < 0)
         return error_set(err, ERROR_MISSING, "give the home of a run by --home", "%s holds no nodes", a->home);
     a->nodes = calloc((size_t)count, sizeof *a->nodes);

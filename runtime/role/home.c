@@ -1,6 +1,7 @@
 #include "runtime/role/home.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,17 @@ struct home_node *home_nodes(const char *home, size_t *count)
     }
     free(names);
     return list;
+}
+
+bool home_may_read(const char *home, struct error *err)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%.4000s/nodes", home);
+    if (access(path, R_OK | X_OK) == 0 || errno != EACCES)
+        return true;
+    error_set(err, ERROR_IO, "run it as the user whom the folder belongs to", "this user may not look into it");
+    return error_at(err, "%s", path);
 }
 
 void home_nodes_free(struct home_node *nodes, size_t count)

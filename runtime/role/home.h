@@ -19,6 +19,9 @@ struct home_node {
 struct home_node *home_nodes(const char *home, size_t *count);
 void home_nodes_free(struct home_node *nodes, size_t count);
 
+/* Refuses a home that this user may not look into: it would seem to hold no nodes and no keys. */
+bool home_may_read(const char *home, struct error *err);
+
 /* Whether the process that running.json names is still that node: pids are used again, but a node holds its journal. */
 bool home_serves(const struct home_node *node);
 

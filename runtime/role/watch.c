@@ -144,7 +144,7 @@ struct watch *watch_new(const char *home, const char *url, bool plain, struct er
     } else {
         snprintf(w->home, sizeof w->home, "%s", home);
         add_home(w);
-        if (json_object_size(w->nodes) == 0)
+        if (home_may_read(home, err) && json_object_size(w->nodes) == 0)
             error_set(err, ERROR_MISSING, "give the URL of a node, or the home of nodes that run by --home", "no node runs in %s",
                       home);
         json_object_foreach(w->nodes, did, node)

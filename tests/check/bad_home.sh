@@ -40,6 +40,15 @@ if "$rondo" doctor --home "$folder/file" >"$folder/out" 2>&1 || ! grep -q "FAIL 
     exit 1
 fi
 
+# A home of somebody else is not an empty one: nobody is told to make new keys for it.
+if other="setpriv --reuid=65534 --regid=65534 --clear-groups" && $other "$rondo" --version >"$folder/out" 2>&1; then
+    mkdir -p "$folder/other/nodes"
+    refused 4 "this user may not look into it" $other "$rondo" status --home "$folder/other"
+    refused 4 "this user may not look into it" $other "$rondo" run list --home "$folder/other"
+    refused 4 "this user may not look into it" $other "$rondo" audit "$unknown" --home "$folder/other"
+    refused 4 "Permission denied" $other "$rondo" key show --name syncer-1 --home "$folder/other"
+fi
+
 # A node that cannot be read is listed, not left out.
 mkdir -p "$folder/damaged/nodes/syncer-1"
 head -c 4096 /dev/urandom >"$folder/damaged/nodes/syncer-1/node.db"
