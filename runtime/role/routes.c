@@ -277,7 +277,9 @@ static void get_round(struct http_request *request, void *context)
         return;
     }
     if (!subscribers_wait(node, request, round, wait))
-        http_answer_refusal(request, 404, ERROR_MISSING, NULL, "round %ld is not decided here", round);
+        http_answer_refusal(request, 404, ERROR_MISSING,
+                            node->driver ? NULL : "a sponsor takes no part: ask a syncer or a trainer",
+                            "round %ld is not decided here", round);
 }
 
 static void get_closed(struct http_request *request, void *context)

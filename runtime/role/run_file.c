@@ -46,9 +46,27 @@ const char *run_file_find(const char *path, char found[4096])
     return file_exists(found) ? found : path;
 }
 
+static bool check_names(const json_t *object, const char *const *known, size_t count, const char *hint, struct error *err)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        bool is_known = false;
+
+        for (size_t i = 0; i < count; i++)
+            is_known |= strcmp(name, known[i]) == 0;
+        if (!is_known)
+            return error_set(err, ERROR_UNKNOWN, hint, "unknown field \"%s\"", name);
+    }
+    return true;
+}
+
 json_t *run_file_read(const char *path, const char *scripts, struct error *err)
 {
     struct script_set set;
+    static const char *const known[] = { "spec", "network" };
     json_t *run;
     char found[4096];
 
@@ -61,6 +79,10 @@ json_t *run_file_read(const char *path, const char *scripts, struct error *err)
         return NULL;
     run = script_run_file(&set.bundle, NULL, err);
     script_set_free(&set);
+    if (run && !check_names(run, known, 2, "a run file returns { spec = {...}, network = {...} }", err)) {
+        json_decref(run);
+        return NULL;
+    }
     return run;
 }
 
@@ -76,6 +98,9 @@ static bool check_each(const json_t *network, const char *name, json_type type, 
     {
         if (json_typeof(each) != type)
             return error_set(err, ERROR_TYPE, hint, "another kind of value") || error_at(err, "network.%s[%zu]", name, i);
+        if (type == JSON_INTEGER && json_integer_value(each) < 1)
+            return error_set(err, ERROR_LIMIT, hint, "%lld is below 1", (long long)json_integer_value(each)) ||
+                   error_at(err, "network.%s[%zu]", name, i);
     }
     return true;
 }
@@ -83,20 +108,9 @@ static bool check_each(const json_t *network, const char *name, json_type type, 
 bool run_file_check_network(const json_t *network, struct error *err)
 {
     static const char *const known[] = { "trainers", "syncers", "eval", "capacity", "regions" };
-    const char *name;
-    json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)network, name, value)
-    {
-        bool is_known = false;
-
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            is_known |= strcmp(name, known[i]) == 0;
-        if (!is_known) {
-            error_set(err, ERROR_UNKNOWN, "it has trainers, syncers, eval, capacity and regions", "unknown field \"%s\"", name);
-            return error_at(err, "network");
-        }
-    }
-    return check_each(network, "capacity", JSON_INTEGER, "capacity = { 4, 1 }: a whole number a trainer", err) &&
+    if (!check_names(network, known, sizeof known / sizeof *known, "it has trainers, syncers, eval, capacity and regions", err))
+        return error_at(err, "network");
+    return check_each(network, "capacity", JSON_INTEGER, "capacity = { 4, 1 }: a whole number from 1 a trainer", err) &&
            check_each(network, "regions", JSON_STRING, "regions = { \"eu\", \"us\" }: a name a trainer", err);
 }

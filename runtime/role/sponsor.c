@@ -216,6 +216,8 @@ static bool put_model(const struct sponsor_setting *setting, json_t *draft, cons
         const char *slash = strrchr(path, '/');
 
         ok = put_model_file(setting, path, slash ? slash + 1 : path, files, err);
+        if (ok && (strlen(path) < 5 || strcmp(path + strlen(path) - 5, ".gguf") != 0))
+            ok = error_set(err, ERROR_SYNTAX, "a model is a folder, or a file whose name ends in .gguf", "%s is neither", path);
     }
     for (int i = 0; i < count; i++) {
         char file[PATH_MAX];
