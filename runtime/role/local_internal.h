@@ -7,9 +7,10 @@
 
 #include "runtime/role/archive.h"
 #include "runtime/role/local.h"
+#include "runtime/role/run_file.h"
 #include "runtime/role/sponsor.h"
 
-enum { LOCAL_TRAINERS = 60, LOCAL_SYNCERS = 32, LOCAL_PROCESSES = LOCAL_TRAINERS + LOCAL_SYNCERS + 2, LOCAL_ARGUMENTS = 24 };
+enum { LOCAL_PROCESSES = RUN_FILE_TRAINERS + RUN_FILE_SYNCERS + 2, LOCAL_ARGUMENTS = 24 };
 
 struct local;
 

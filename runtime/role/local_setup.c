@@ -46,17 +46,6 @@ static struct hash file_hash(const struct local *l, struct error *err)
     return hash;
 }
 
-static int64_t network_number(struct local *l, const char *name, int64_t most, struct error *err)
-{
-    json_t *value = json_object_get(l->network, name);
-
-    if (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= most)
-        return json_integer_value(value);
-    error_set(err, ERROR_RANGE, NULL, "a whole number from 1 to %lld is needed", (long long)most);
-    error_at(err, "%s: network.%s", l->options.runfile, name);
-    return 0;
-}
-
 static bool read_run_file(struct local *l, struct error *err)
 {
     char scripts[4096];
@@ -74,10 +63,13 @@ static bool read_run_file(struct local *l, struct error *err)
     }
     if (!run_file_check_network(l->network, err))
         return error_at(err, "%s", l->options.runfile);
-    l->trainers = network_number(l, "trainers", LOCAL_TRAINERS, err);
-    l->syncers = l->trainers ? network_number(l, "syncers", LOCAL_SYNCERS, err) : 0;
+    l->trainers = document_integer(l->network, "trainers");
+    l->syncers = document_integer(l->network, "syncers");
     l->rounds = document_integer(l->draft, "rounds");
-    return l->trainers && l->syncers;
+    if (l->trainers && l->syncers)
+        return true;
+    error_set(err, ERROR_MISSING, "how many of each: network = { trainers = 4, syncers = 4 }", "trainers and syncers are needed");
+    return error_at(err, "%s: network", l->options.runfile);
 }
 
 /* The node's keys: made once, and again the same from the test seed. */

@@ -105,12 +105,24 @@ static bool check_each(const json_t *network, const char *name, json_type type, 
     return true;
 }
 
+/* May be absent: a sponsor's run file describes no network of its own. */
+static bool check_number(const json_t *network, const char *name, int64_t most, struct error *err)
+{
+    const json_t *value = json_object_get(network, name);
+
+    if (!value || (json_is_integer(value) && json_integer_value(value) >= 1 && json_integer_value(value) <= most))
+        return true;
+    error_set(err, ERROR_RANGE, NULL, "a whole number from 1 to %lld is needed", (long long)most);
+    return error_at(err, "network.%s", name);
+}
+
 bool run_file_check_network(const json_t *network, struct error *err)
 {
     static const char *const known[] = { "trainers", "syncers", "eval", "capacity", "regions" };
 
     if (!check_names(network, known, sizeof known / sizeof *known, "it has trainers, syncers, eval, capacity and regions", err))
         return error_at(err, "network");
-    return check_each(network, "capacity", JSON_INTEGER, "capacity = { 4, 1 }: a whole number from 1 a trainer", err) &&
+    return check_number(network, "trainers", RUN_FILE_TRAINERS, err) && check_number(network, "syncers", RUN_FILE_SYNCERS, err) &&
+           check_each(network, "capacity", JSON_INTEGER, "capacity = { 4, 1 }: a whole number from 1 a trainer", err) &&
            check_each(network, "regions", JSON_STRING, "regions = { \"eu\", \"us\" }: a name a trainer", err);
 }

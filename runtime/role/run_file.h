@@ -9,6 +9,8 @@
 
 #include "native/base/error.h"
 
+enum { RUN_FILE_TRAINERS = 60, RUN_FILE_SYNCERS = 32 }; /* the most of a local network */
+
 /* The folder of scripts: $RONDO_SCRIPTS, else ./scripts when it is there, else ../share/rondo/scripts beside the program. */
 const char *run_file_scripts(char path[4096]);
 
