@@ -98,8 +98,8 @@ static bool check_choice(const struct schema_field *field, const json_t *value, 
         strncat(known, " ", sizeof known - strlen(known) - 1);
         strncat(known, *choice, sizeof known - strlen(known) - 1);
     }
-    return error_set(err, ERROR_UNKNOWN, NULL, "unknown %s \"%.60s\"; known:%s", field->name ? field->name : "choice", text,
-                     known);
+    return error_set(err, ERROR_UNKNOWN, NULL, "unknown %s \"%.60s\"; known:%s",
+                     field->name && field->name[0] ? field->name : "choice", text, known);
 }
 
 static bool check_decimal(const struct schema_field *field, const char *text, struct error *err)
@@ -160,7 +160,7 @@ static bool check_list(const struct schema_field *field, const json_t *value, st
     size_t count = json_array_size(value), most = field->most ? (size_t)field->most : SIZE_MAX;
 
     if (!json_is_array(value))
-        return wrong_type("a list", err);
+        return wrong_type(json_is_object(value) && !json_object_size(value) ? "a list with something in it" : "a list", err);
     if (count < (size_t)field->least)
         return error_set(err, ERROR_RANGE, NULL, "%zu entries, at least %lld are needed", count, (long long)field->least);
     if (count > most)

@@ -39,6 +39,8 @@ with 's/name = "tiny",/name = "tiny", colour = "blue",/' | refuses "unknown fiel
 with 's/spot_check/spot_chekc/' | refuses "unknown field inside" 'trust: unknown field "spot_chekc"' 'did you mean "spot_check"?'
 with 's/network = {/network = { capacities = { 4 },/' | refuses "unknown field of network" 'network: unknown field "capacities"' "capacity and regions"
 with 's/network = {/nettwork = {/' | refuses "unknown part of a run file" 'unknown field "nettwork"' "returns { spec = {...}, network = {...} }"
+with 's/aggregators = .*/aggregators = {},/' | refuses "no aggregator" "aggregators: a list with something in it is expected"
+with 's/rounds = 3,/rounds = 3, amendable = { "all" },/' | refuses "what nobody may amend" 'amendable[0]: unknown choice "all"; known: end pause'
 with 's/network = { trainers = 3/network = { trainers = 61/' | refuses "more trainers than a machine runs" "network.trainers: a whole number from 1 to 60 is needed"
 with 's/network = {/network = { capacity = { 4, 0 },/' | refuses "capacity of nothing" "network.capacity[1]: 0 is below 1" "a whole number from 1"
 with 's/network = {/network = { capacity = { "4" },/' | refuses "capacity as text" "network.capacity[0]: another kind of value" "a whole number from 1 a trainer"
