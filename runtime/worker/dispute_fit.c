@@ -95,7 +95,7 @@ static bool find_pick(const struct dispute_shape *shape, struct dispute_fit *out
         const struct graph_node *n = &shape->g->nodes[shape->entries[i]];
         const uint64_t whole = TILE_BYTES / type_bytes(n->type), tiles = shape->first[i + 1] - shape->first[i];
 
-        for (uint64_t tile = 0; tile<tiles; tile += tiles> 1 ? tiles - 1 : 1) {
+        for (uint64_t tile = 0; tile < tiles; tile += tiles - 1 ? tiles - 1 : 1) { /* the first and the last */
             const uint64_t first = tile * whole, left = n->values - first;
             uint64_t bytes;
 
