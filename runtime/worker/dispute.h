@@ -15,7 +15,8 @@
  *
  * A part is what merkle_part writes: the leaves that the tile needs of one operand's memory, ascending by node. Of values of the step it
  * is proved by the trainer's own opening; of trained values and optimiser state by leaf i - 1, through the roots of all its tensors (`tensors` is 0
- * where none is needed). What everybody knows is not shown: batch, learning rate, frozen weights, and at step 1 the start.
+ * where none is needed). What everybody knows is not shown: batch, learning rate, frozen weights, and at step 1 the start. Nor is an operand of more
+ * than 16 MiB where what it is made of is less (dispute_reads.h): logits of a large vocabulary, which the judge makes from hidden states.
  *
  * A dispute by tiles is offered for steps of runs on given text that show the state after every step. The last leaf, steps on rollouts and those
  * of step logs with gaps are judged by a replay. Whoever challenges

@@ -2,6 +2,7 @@
 
 #include "native/graph/operator.h"
 #include "runtime/worker/dispute_internal.h"
+#include "runtime/worker/dispute_reads.h"
 
 enum { BATCHES = 64, OPENING_HEAD = 20, PICK_HEAD = 28 };
 
@@ -49,47 +50,56 @@ static uint64_t shown_bytes(const struct merkle_part *part)
     return leaves * MERKLE_LEAF + ends * levels * HASH_SIZE;
 }
 
-/* Whether a challenger shows bytes of this base: of what the trainer said. */
-static bool is_shown(const struct dispute_shape *shape, uint32_t base)
+/* Adds what a pick shows of one base, for all parts that read it. */
+static uint64_t base_bytes(const struct dispute_shape *shape, const struct dispute_reads *reads, uint32_t base)
 {
     const struct graph_node *n = &shape->g->nodes[base];
+    const size_t element = type_bytes(n->type);
+    struct merkle_part part;
+    uint64_t bytes;
 
-    if (n->op == OPERATOR_INPUT || n->op == OPERATOR_PARAMETER)
-        return dispute_tensor(shape, graph_text(shape->g, n->name)) >= 0;
-    return tile_computed(shape->g, shape->places, base);
+    merkle_part_new(&part, n->values * element);
+    for (size_t t = 0; t < reads->count; t++)
+        for (uint32_t i = 0; i < reads->tiles[t].part_count; i++)
+            if (reads->tiles[t].parts[i].base == base)
+                tile_part_runs(&reads->tiles[t].parts[i], note_run, &(struct reading){ &part, element });
+    bytes = shown_bytes(&part);
+    merkle_part_free(&part);
+    return bytes;
 }
 
-static bool tile_pick(const struct dispute_shape *shape, uint32_t node, uint64_t first, uint64_t count, uint64_t *bytes,
-                      struct error *err)
+/* Whether an earlier part reads that base, too. */
+static bool is_counted(const struct dispute_reads *reads, size_t tile, uint32_t part)
 {
-    const struct graph *g = shape->g;
-    struct tile tile;
+    const uint32_t base = reads->tiles[tile].parts[part].base;
 
-    if (!tile_new(g, shape->places, node, first, count, &tile, err))
+    for (size_t t = 0; t <= tile; t++)
+        for (uint32_t i = 0; i < (t < tile ? reads->tiles[t].part_count : part); i++)
+            if (reads->tiles[t].parts[i].base == base)
+                return true;
+    return false;
+}
+
+static bool tile_pick(const struct session *s, const struct dispute_shape *shape, uint32_t node, uint64_t first, uint64_t count,
+                      uint64_t *bytes, struct error *err)
+{
+    struct dispute_reads reads;
+
+    if (!dispute_reads_new(shape, node, first, count, s->shown, &reads, err))
         return false;
     *bytes = PICK_HEAD + shape->tensor_count * HASH_SIZE;
-    for (uint32_t i = 0; i < tile.part_count; i++) {
-        const uint32_t base = tile.parts[i].base;
-        const size_t element = type_bytes(g->nodes[base].type);
-        struct merkle_part part;
-        bool before = !is_shown(shape, base);
+    for (size_t t = 0; t < reads.count; t++)
+        for (uint32_t i = 0; i < reads.tiles[t].part_count; i++) {
+            const uint32_t base = reads.tiles[t].parts[i].base;
 
-        for (uint32_t k = 0; k < i; k++)
-            before = before || tile.parts[k].base == base;
-        if (before)
-            continue;
-        merkle_part_new(&part, g->nodes[base].values * element);
-        for (uint32_t k = i; k < tile.part_count; k++)
-            if (tile.parts[k].base == base)
-                tile_part_runs(&tile.parts[k], note_run, &(struct reading){ &part, element });
-        *bytes += shown_bytes(&part);
-        merkle_part_free(&part);
-    }
-    tile_free(&tile);
+            if (dispute_is_shown(shape, base) && !dispute_reads_makes(&reads, base) && !is_counted(&reads, t, i))
+                *bytes += base_bytes(shape, &reads, base);
+        }
+    dispute_reads_free(&reads);
     return true;
 }
 
-static bool find_pick(const struct dispute_shape *shape, struct dispute_fit *out, struct error *err)
+static bool find_pick(const struct session *s, const struct dispute_shape *shape, struct dispute_fit *out, struct error *err)
 {
     for (uint32_t i = 0; i < shape->entry_count; i++) {
         const struct graph_node *n = &shape->g->nodes[shape->entries[i]];
@@ -99,7 +109,7 @@ static bool find_pick(const struct dispute_shape *shape, struct dispute_fit *out
             const uint64_t first = tile * whole, left = n->values - first;
             uint64_t bytes;
 
-            if (!tile_pick(shape, shape->entries[i], first, left < whole ? left : whole, &bytes, err))
+            if (!tile_pick(s, shape, shape->entries[i], first, left < whole ? left : whole, &bytes, err))
                 return false;
             if (bytes > out->pick) {
                 out->pick = bytes;
@@ -121,7 +131,7 @@ bool dispute_fit(struct session *s, const json_t *context, const json_t *shards,
     if (ok && dispute_by_tiles(s, 1, r.steps)) {
         ok = find_batch(&r, shards, out, err) &&
              session_step_bytes(s, out->rows, out->time, r.training.clip, &out->step, &out->traced, err) &&
-             (shape = dispute_shape_of(s, out->rows, out->time, r.training.clip, err)) != NULL && find_pick(shape, out, err);
+             (shape = dispute_shape_of(s, out->rows, out->time, r.training.clip, err)) != NULL && find_pick(s, shape, out, err);
         if (ok)
             out->opening = OPENING_HEAD + shape->first[shape->entry_count] * HASH_SIZE;
     }

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "runtime/worker/dispute_internal.h"
+#include "runtime/worker/dispute_reads.h"
 #include "runtime/worker/failure.h"
 
 enum { VERSION = 1 };
@@ -20,10 +21,11 @@ struct evidence {
 
 struct exhibit {
     struct dispute_step *d;
-    struct tile tile;
+    struct dispute_reads reads;
     struct evidence *list; /* ascending by base; owned */
     size_t count;
     const void **data; /* per node of the graph; owned */
+    void **made;       /* of reads.tiles from the second on; owned */
 };
 
 static void exhibit_free(struct exhibit *x)
@@ -33,9 +35,12 @@ static void exhibit_free(struct exhibit *x)
             munmap(x->list[i].bytes, x->list[i].part.size + 1);
         merkle_part_free(&x->list[i].part);
     }
+    for (size_t i = 1; x->made && i < x->reads.count; i++)
+        free(x->made[i]);
+    free(x->made);
     free(x->list);
     free(x->data);
-    tile_free(&x->tile);
+    dispute_reads_free(&x->reads);
     *x = (struct exhibit){ 0 };
 }
 
@@ -107,33 +112,43 @@ static void set_numbers(struct running *r, int64_t step)
         r->training.lr = (float)r->rates[step];
 }
 
+static void add_part(struct exhibit *x, const struct tile_part *part)
+{
+    const struct dispute_step *d = x->d;
+    const struct graph_node *base = &d->g->nodes[part->base];
+    size_t at = 0;
+
+    if (dispute_reads_makes(&x->reads, part->base) || (!is_bound(base) && !tile_computed(d->g, d->places, part->base)))
+        return; /* the judge makes it, or it is fixed */
+    while (at < x->count && x->list[at].base < part->base)
+        at++;
+    if (at == x->count || x->list[at].base != part->base) {
+        memmove(x->list + at + 1, x->list + at, (x->count - at) * sizeof *x->list);
+        x->list[at] = (struct evidence){ .base = part->base };
+        x->count++;
+        merkle_part_new(&x->list[at].part, dispute_bytes(d, part->base));
+    }
+    tile_part_runs(part, want_run, &(struct wanting){ &x->list[at].part, type_bytes(base->type) });
+}
+
 static bool exhibit_new(struct exhibit *x, struct dispute_step *d, uint32_t entry, uint64_t tile, struct error *err)
 {
     const uint32_t node = d->entries[entry];
     const size_t size = type_bytes(d->g->nodes[node].type);
     const uint64_t whole = TILE_BYTES / size, first = tile * whole, left = d->g->nodes[node].values - first;
 
-    *x = (struct exhibit){ .d = d, .data = calloc(d->g->node_count + 1, sizeof *x->data) };
-    if (!tile_new(d->g, d->places, node, first, left < whole ? left : whole, &x->tile, err))
-        return false;
-    x->list = calloc(x->tile.part_count + 1, sizeof *x->list);
-    for (uint32_t i = 0; i < x->tile.part_count; i++) {
-        const struct tile_part *part = &x->tile.parts[i];
-        const struct graph_node *base = &d->g->nodes[part->base];
-        size_t at = 0;
+    size_t parts = 0;
 
-        if (!is_bound(base) && !tile_computed(d->g, d->places, part->base))
-            continue; /* fixed */
-        while (at < x->count && x->list[at].base < part->base)
-            at++;
-        if (at == x->count || x->list[at].base != part->base) {
-            memmove(x->list + at + 1, x->list + at, (x->count - at) * sizeof *x->list);
-            x->list[at] = (struct evidence){ .base = part->base };
-            x->count++;
-            merkle_part_new(&x->list[at].part, dispute_bytes(d, part->base));
-        }
-        tile_part_runs(part, want_run, &(struct wanting){ &x->list[at].part, type_bytes(base->type) });
-    }
+    *x = (struct exhibit){ .d = d, .data = calloc(d->g->node_count + 1, sizeof *x->data) };
+    if (!dispute_reads_new(d->shape, node, first, left < whole ? left : whole, d->running.s->shown, &x->reads, err))
+        return false;
+    for (size_t t = 0; t < x->reads.count; t++)
+        parts += x->reads.tiles[t].part_count;
+    x->made = calloc(x->reads.count, sizeof *x->made);
+    x->list = calloc(parts + 1, sizeof *x->list);
+    for (size_t t = 0; t < x->reads.count; t++)
+        for (uint32_t i = 0; i < x->reads.tiles[t].part_count; i++)
+            add_part(x, &x->reads.tiles[t].parts[i]);
     for (size_t i = 0; i < x->count; i++) {
         if (!find_source(x, &x->list[i], err))
             return false;
@@ -369,23 +384,43 @@ static bool read_parts(struct exhibit *x, const struct dispute_case *c, const st
     return ok && reader_left(in) == 0;
 }
 
-/* Whether the tile, computed from the parts, is another than the trace has. An index outside its axis makes it so: nobody can have computed
- * that value. False with `err` where this machine cannot tell. */
-static bool tile_compared(const struct exhibit *x, struct hash theirs, bool *differs, struct error *err)
+/* One of the tiles, from what is shown, known or made. NULL with `err`. Owned. */
+static void *tile_bytes(const struct exhibit *x, const struct tile *t, size_t *size, struct error *err)
 {
     const struct dispute_step *d = x->d;
-    const size_t size = (size_t)x->tile.count * type_bytes(d->g->nodes[x->tile.node].type);
-    void *bytes = malloc(size);
-    bool ok = bytes || error_set(err, ERROR_MEMORY, NULL, "no memory for a tile");
+    void *bytes;
 
-    ok = ok && tile_compute(&x->tile, d->running.s->pool, x->data, &d->running.training.random, bytes, err);
-    *differs = !ok || !hash_equal(merkle_of(bytes, size), theirs);
-    if (!ok && err->code == ERROR_RANGE) {
-        error_clear(err);
-        ok = true;
-    }
+    *size = (size_t)t->count * type_bytes(d->g->nodes[t->node].type);
+    bytes = malloc(*size);
+    if (!bytes)
+        error_set(err, ERROR_MEMORY, NULL, "no memory for a tile of %zu bytes", *size);
+    else if (tile_compute(t, d->running.s->pool, x->data, &d->running.training.random, bytes, err))
+        return bytes;
     free(bytes);
-    return ok;
+    return NULL;
+}
+
+/* Whether the tile, computed from the parts, is another than the trace has. An index outside its axis makes it so: nobody can have computed
+ * that value. False with `err` where this machine cannot tell. */
+static bool tile_compared(struct exhibit *x, struct hash theirs, bool *differs, struct error *err)
+{
+    void *bytes;
+    size_t size;
+    bool ok = true;
+
+    for (size_t i = 1; ok && i < x->reads.count; i++) {
+        x->made[i] = tile_bytes(x, &x->reads.tiles[i], &size, err);
+        x->data[x->reads.tiles[i].node] = x->made[i];
+        ok = x->made[i] != NULL;
+    }
+    bytes = ok ? tile_bytes(x, &x->reads.tiles[0], &size, err) : NULL;
+    *differs = !bytes || !hash_equal(merkle_of(bytes, size), theirs);
+    free(bytes);
+    if (!bytes && err->code == ERROR_RANGE) {
+        error_clear(err);
+        return true;
+    }
+    return bytes != NULL;
 }
 
 bool dispute_judge(struct session *s, const struct dispute_case *c, const void *opening, size_t opening_size, const void *pick,

@@ -266,6 +266,7 @@ struct session *session_new(json_t *job, const struct block_store *blocks, struc
     s->pool = pool;
     s->arenas = SESSION_ARENAS;
     s->memory = memory_allowance(1);
+    s->shown = SESSION_SHOWN;
     limits = json_object_get(s->spec, "limits");
     s->limits.memory = (uint64_t)json_integer_value(json_object_get(limits, "script_memory"));
     s->limits.seconds = (double)json_integer_value(json_object_get(limits, "script_seconds"));

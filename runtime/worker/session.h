@@ -100,7 +100,7 @@ struct session_reference {
 };
 
 /* A contribution that was replayed: its spot check and every challenge of it that a replay decides share one. */
-enum { SESSION_REPLAYS = 64 };
+enum { SESSION_REPLAYS = 64, SESSION_SHOWN = 16 << 20 };
 
 struct session_replay {
     struct hash key;
@@ -159,6 +159,7 @@ struct session {
     struct session_disputed disputed;
     uint64_t serial; /* of the last step made */
     uint64_t arenas; /* SESSION_ARENAS */
+    uint64_t shown;  /* bytes of one operand above which a pick shows less where less will do (dispute_reads.h): SESSION_SHOWN */
     uint64_t
         memory; /* bytes for one step: weights, state and arena; RONDO_MEMORY, else three quarters of what this process may have */
 };

@@ -193,7 +193,7 @@ static void the_honest_are_not_convicted_whatever_is_picked(void **state)
 }
 
 /* Every value of a step, picked and judged: what an honest trainer opened stands, and a hash that is not what it says falls. */
-static void every_value_of_a_step_can_be_judged(void **state)
+static void judge_every_value(void)
 {
     for (int64_t index = 1; index <= LEAF; index++) {
         const struct dispute_case c = about(&honest, index);
@@ -225,7 +225,12 @@ static void every_value_of_a_step_can_be_judged(void **state)
         }
         buffer_free(&opening);
     }
+}
+
+static void every_value_of_a_step_can_be_judged(void **state)
+{
     (void)state;
+    judge_every_value();
 }
 
 /* The picks of the values are no larger than was said before anybody trained. */
@@ -253,6 +258,40 @@ static void what_a_dispute_takes_is_known_before_it(void **state)
     }
     assert_true(largest > 0 && largest <= fit.pick);
     dispute_step_free(&d);
+}
+
+/* Bytes of the pick of the first tile of token_logprob, which reads all logits. */
+static size_t pick_of_logits(void)
+{
+    const struct dispute_case c = about(&honest, LEAF);
+    struct dispute_step d;
+    struct buffer pick = { 0 };
+    struct error err = { 0 };
+    uint32_t i = 0;
+    size_t size;
+
+    FIXTURE_OK(dispute_step_new(&d, f.session, &c, true, NULL, &err), &err);
+    while (i < d.entry_count && d.g->nodes[d.entries[i]].op != OPERATOR_TOKEN_LOGPROB)
+        i++;
+    assert_true(i < d.entry_count);
+    FIXTURE_OK(dispute_write_pick(&d, i, 0, &pick, &err), &err);
+    size = pick.size;
+    buffer_free(&pick);
+    dispute_step_free(&d);
+    return size;
+}
+
+static void what_is_too_large_to_be_shown_the_judge_makes(void **state)
+{
+    const uint64_t usual = f.session->shown;
+    const size_t shown = pick_of_logits();
+
+    f.session->shown = 1024;
+    assert_true(pick_of_logits() < shown);
+    judge_every_value();
+    the_honest_are_not_convicted_whatever_is_picked(state);
+    what_a_dispute_takes_is_known_before_it(state);
+    f.session->shown = usual;
 }
 
 static void two_openings_are_compared_tile_by_tile(void **state)
@@ -293,6 +332,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_honest_are_not_convicted_whatever_is_picked),
         cmocka_unit_test(every_value_of_a_step_can_be_judged),
         cmocka_unit_test(what_a_dispute_takes_is_known_before_it),
+        cmocka_unit_test(what_is_too_large_to_be_shown_the_judge_makes),
         cmocka_unit_test(two_openings_are_compared_tile_by_tile),
         cmocka_unit_test(ends_of_the_log_are_not_disputed_by_tiles),
     };
