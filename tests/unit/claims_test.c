@@ -83,9 +83,11 @@ static void set_up(struct bench *b)
 
 static void tear_down(struct bench *b)
 {
-    json_t *const owned[] = { b->m.documents, b->m.by_signer,    b->m.codes,     b->m.replays, b->m.asked,
-                              b->m.moves,     b->m.false_claims, b->m.listed,    b->m.wanted,  b->m.finals,
-                              b->m.spots,     b->m.checked,      b->m.committee, b->m.unasked, b->rules.panel };
+    json_t *const owned[] = { b->m.documents,    b->m.by_signer, b->m.codes,     b->m.replays,   b->m.asked,      b->m.moves,
+                              b->m.false_claims, b->m.listed,    b->m.wanted,    b->m.finals,    b->m.spots,      b->m.checked,
+                              b->m.committee,    b->m.unasked,   b->rules.panel, b->m.committed, b->m.statements, b->m.seen,
+                              b->m.records,      b->m.verdicts,  b->m.namers,    b->m.judged,    b->m.enrolled,   b->m.prepares,
+                              b->m.commits,      b->m.own };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     actions_free(&b->out);
