@@ -20,8 +20,7 @@ return {
     dataset = { files = { "build/real_input/train.jsonl" }, shards = 8,
                 corpora = { { name = "bfcl", licence = "Apache-2.0", share = "1" } } },
     trust = { tier = "known", admission = { mode = "allow-list" }, replicas = 1, spot_check = 0.1, challenge_rounds = 2,
-              answer_rounds = 1, checkpoint_every = 2, -- a replay decides disputes; 1: by tiles, and every state is hashed
-              correction = "refold" },
+              answer_rounds = 1, checkpoint_every = 1, correction = "refold" },
     kernel_class = "portable-f32-1",
     seed_lead = 40,
     quorum = { trainers = 2, round_ms = 3600000, close_ms = 240000, drop_after = 3,
