@@ -1,6 +1,7 @@
 /* What others can make a node do and hold: machines that never have enough, objects too large to want, signatures of nobody. */
 #include "runtime/role/driver_internal.h"
 #include "runtime/role/fetch.h"
+#include "runtime/role/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,6 +73,9 @@ static int set_up(void **state)
     p->driver.course = &p->course;
     p->driver.finals = json_array();
     p->driver.told = json_object();
+    p->node.counters = json_array();
+    for (int metric = 0; metric < METRICS; metric++)
+        json_array_append_new(p->node.counters, json_object());
     p->driver.last = &p->driver.first;
     *state = p;
     return 0;
@@ -82,6 +86,7 @@ static int tear_down(void **state)
     struct place *p = *state;
 
     driver_deliveries_free(&p->driver);
+    driver_jobs_free(&p->driver);
     driver_ledger_free(&p->driver);
     http_client_free(p->node.client);
     http_server_free(p->node.server);
@@ -97,6 +102,7 @@ static int tear_down(void **state)
     json_decref(p->course.enrolments);
     json_decref(p->driver.finals);
     json_decref(p->driver.told);
+    json_decref(p->node.counters);
     fixture_remove(p->folder);
     free(p);
     return 0;
@@ -416,6 +422,83 @@ static void a_trainer_leaves_a_panel_that_does_not_pay(void **state)
     assert_int_equal(owed(p, LEDGER_FUNDED, (int)run_spec_settles_after(&p->course.spec) + 3, -1), -1);
 }
 
+/* --- faults of this machine --------------------------------------------------------------------------------------------- */
+
+/* Times an operator was told that this node abstains. */
+static int64_t told(const struct place *p)
+{
+    json_t *value;
+    const char *key;
+    int64_t sum = 0;
+
+    json_object_foreach(json_array_get(p->node.counters, METRIC_ABSTENTIONS), key, value)
+    {
+        sum += json_integer_value(value);
+    }
+    return sum;
+}
+
+/* A job that this machine cannot do: what it is about is not here, and nobody has it. */
+static void begin(struct place *p, enum action_kind kind)
+{
+    char cid[CID_TEXT];
+    json_t *body = json_pack("{s:i, s:s, s:s, s:{s:i, s:[]}}", "round", 1, "cid", cid_text(hash_block("nowhere", 7), cid),
+                             "contribution", cid, "context", "round", 1, "shards");
+
+    driver_job_start(&p->driver, kind, body);
+    json_decref(body);
+}
+
+/* The pause before the next try, which is cut short: milliseconds. */
+static uint64_t try_again(struct place *p)
+{
+    uv_timer_t *pause = p->driver.jobs->pause;
+    const unsigned failures = p->driver.jobs->failures;
+    const uint64_t due = uv_timer_get_due_in(pause);
+
+    uv_timer_set_repeat(pause, 1);
+    uv_timer_again(pause);
+    while (p->driver.jobs && p->driver.jobs->failures == failures)
+        uv_run(&p->node.loop, UV_RUN_ONCE);
+    return due;
+}
+
+static void a_fault_is_told_at_the_third_try_and_a_verdict_is_left_to_others_at_the_last(void **state)
+{
+    static const enum action_kind verdicts[] = { ACTION_REPLAY, ACTION_JUDGE };
+    struct place *p = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t pauses = 0;
+        int tries = 1;
+
+        json_array_clear(p->node.counters);
+        for (int metric = 0; metric < METRICS; metric++)
+            json_array_append_new(p->node.counters, json_object());
+        for (begin(p, verdicts[i]); p->driver.jobs; tries++) {
+            assert_int_equal(p->driver.jobs->failures, tries);
+            assert_int_equal(told(p), tries >= 3);
+            pauses += try_again(p);
+        }
+        assert_int_equal(tries, 64);
+        assert_int_equal(told(p), 2);
+        assert_true(pauses > 14 * 60000 && pauses < 17 * 60000);
+        assert_null(p->driver.first); /* the machine heard no code */
+    }
+}
+
+static void what_a_machine_owes_itself_is_tried_for_as_long_as_it_is_asked_for(void **state)
+{
+    struct place *p = *state;
+
+    for (begin(p, ACTION_TRAIN); p->driver.jobs->failures < 100;)
+        try_again(p);
+    assert_int_equal(told(p), 1);
+    driver_jobs_cancel(&p->driver, 1);
+    assert_null(p->driver.jobs);
+    assert_null(p->driver.first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +510,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_member_that_starts_again_takes_up_what_it_had_acknowledged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_work_begins_for_an_open_round_whose_money_is_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trainer_leaves_a_panel_that_does_not_pay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_fault_is_told_at_the_third_try_and_a_verdict_is_left_to_others_at_the_last, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_a_machine_owes_itself_is_tried_for_as_long_as_it_is_asked_for, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
