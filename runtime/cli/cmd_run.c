@@ -238,7 +238,8 @@ static int create_main(struct invocation *in)
                                       .panel = option_text(in, "panel", NULL),
                                       .allow = option_text(in, "allow", NULL),
                                       .passphrase = getenv("RONDO_PASSPHRASE"),
-                                      .plain = option_flag(in, "plain") };
+                                      .plain = option_flag(in, "plain"),
+                                      .quiet = in->quiet };
     json_t *result = create_run(&options, &err);
 
     if (!result)
@@ -263,7 +264,9 @@ const struct command command_run_create = {
     "rondo run create my_run.lua --ledger http://127.0.0.1:8645 --panel panel.json --allow trainers.json\n"
     "rondo run create RUN --ledger http://127.0.0.1:8645   (goes on with a funding that was broken off)",
     "Prints the run's id. Scripts, model and data go into HOME/nodes/sponsor/blocks, from where `rondo sponsor` serves them. A\n"
-    "signed run cannot be changed, and an escrow comes back only after its expiry: look at `rondo run check` first.",
+    "signed run cannot be changed, and an escrow comes back only after its expiry: look at `rondo run check` first. A spec "
+    "whose\n"
+    "disputes trainers like this machine could not answer is refused (--memory says what theirs have).",
     create_options_table,
     create_main,
 };

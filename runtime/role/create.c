@@ -2,10 +2,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "native/base/file.h"
 #include "native/base/json.h"
 #include "runtime/role/books.h"
+#include "runtime/role/quote.h"
 #include "runtime/role/run_file.h"
 #include "runtime/role/sponsor.h"
 
@@ -105,6 +107,24 @@ static unsigned __int128 sum_of_draft(const json_t *draft)
     return amount * (unsigned __int128)rounds;
 }
 
+/* A run whose disputes nobody could answer takes no money: silence would convict whoever is challenged. A large model takes seconds. */
+static bool is_answerable(const struct creating *c, const json_t *panel, const json_t *allowed, struct error *err)
+{
+    const struct quote_options options = {
+        .runfile = c->options->what, .home = c->options->home, .strict = true, .panel = panel, .allowed = allowed
+    };
+    const bool tells = !c->options->quiet && isatty(STDERR_FILENO);
+    json_t *quote;
+
+    if (tells)
+        fputs("looking at what a dispute about a step would take", stderr);
+    quote = quote_of(&options, err);
+    if (tells)
+        fputs("\r\033[K", stderr);
+    json_decref(quote);
+    return quote != NULL;
+}
+
 /* What is here is read before the ledger is asked, which may take its time to answer. */
 static bool make_run(struct creating *c, struct books *books, struct error *err)
 {
@@ -127,9 +147,10 @@ static bool make_run(struct creating *c, struct books *books, struct error *err)
     if (ok) {
         setting.chain = ledger.chain;
         setting.contract = ledger.contract;
-        ok = (can_pay(c, books, sum_of_draft(draft), err) && sponsor_make_run(&setting, draft, &c->run, err)) ||
-             error_at(err, "%s", c->options->what);
+        ok = can_pay(c, books, sum_of_draft(draft), err) || error_at(err, "%s", c->options->what);
     }
+    ok = ok && is_answerable(c, panel, allowed, err) &&
+         (sponsor_make_run(&setting, draft, &c->run, err) || error_at(err, "%s", c->options->what));
     ok = ok && journal_put_document(c->journal, &c->run, err);
     json_decref(panel);
     json_decref(allowed);

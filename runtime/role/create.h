@@ -19,10 +19,12 @@ struct create_options {
     const char *panel, *allow; /* files or NULL */
     const char *passphrase;    /* of key.json, or NULL */
     bool plain;
+    bool quiet; /* no line of progress */
 };
 
 /* { run, name, sponsor, account, rounds, escrowed, asset }; new reference. NULL with `err`: the run file's faults with its path and field,
- * a ledger that is away, an account that does not have the budget (range; nothing is signed or kept then). */
+ * a ledger that is away, an account that does not have the budget (range), a spec whose disputes nobody could answer (limit; quote.h). Nothing is
+ * signed or kept then. */
 json_t *create_run(const struct create_options *options, struct error *err);
 
 #endif

@@ -433,9 +433,9 @@ static bool look_at_eval(struct local *l, struct error *err)
 /* A new run is held to what `run check` holds it to: its plans are asked for before anything is started, not refused round after round. */
 static bool look_at_plans(struct local *l, struct error *err)
 {
-    const struct quote_options options = { .runfile = l->options.runfile,
-                                           .home = l->options.home,
-                                           .threads = l->options.threads };
+    const struct quote_options options = {
+        .runfile = l->options.runfile, .home = l->options.home, .strict = true, .threads = l->options.threads
+    };
     json_t *state, *quote;
 
     if (!local_state(l, &state, err))

@@ -97,12 +97,12 @@ static bool make_run(struct quote *q, struct error *err)
     bool ok;
 
     say_placeholder(q, "sponsor, account, nonce, payment.chain and payment.contract: run create puts in the real ones");
-    if (!json_object_get(committee, "panel")) {
+    if (!json_object_get(committee, "panel") && !q->options->panel) {
         panel = placeholder_panel(network_number(q, "syncers", json_object_get(committee, "size"), SPEC_PANEL));
         say_placeholder(q, "committee.panel: run create takes it from --panel FILE");
     }
     q->trainers = network_number(q, "trainers", json_object_get(quorum, "trainers"), SPEC_TRAINERS);
-    if (!json_object_get(admission, "allowed") &&
+    if (!json_object_get(admission, "allowed") && !q->options->allowed &&
         (!document_text(admission, "mode") || strcmp(document_text(admission, "mode"), "allow-list") == 0)) {
         allowed = placeholder_allowed(network_number(q, "trainers", json_object_get(quorum, "trainers"), SPEC_TRAINERS));
         say_placeholder(q, "trust.admission.allowed: run create takes it from --allow FILE");
@@ -112,8 +112,8 @@ static bool make_run(struct quote *q, struct error *err)
     struct sponsor_setting setting = { .scripts = run_file_scripts(scripts),
                                        .blocks = &q->a.auditor.blocks,
                                        .keys = &keys,
-                                       .panel = panel,
-                                       .allowed = allowed,
+                                       .panel = panel ? panel : q->options->panel,
+                                       .allowed = allowed ? allowed : q->options->allowed,
                                        .nonce = "00000000000000000000000000000000",
                                        .chain = CHECK_CHAIN,
                                        .contract = ledger_local_domain(CHECK_CHAIN).contract };

@@ -16,7 +16,11 @@ struct quote_options {
     const char *runfile;
     const char *home; /* works in HOME/check, which is removed again */
     bool measure;     /* runs a few training steps */
+    bool
+        strict; /* what machines like this one could not answer in a dispute is refused, as where it is measured; else a warning */
     unsigned threads;
+    const json_t *panel,
+        *allowed; /* borrowed: of whom the run is to be (sponsor.h), or NULL: made up where the run file has none */
 };
 
 /* { spec, placeholders: [ text ], committee, plans, work, rollouts, bytes, disk, memory, time, money, warnings: [ text ] }; new reference. NULL with

@@ -163,15 +163,26 @@ static bool train(struct quote *q, const json_t *genesis, int64_t steps, double 
     return answer != NULL || error_at(err, "a measured step");
 }
 
-/* A spec in whose disputes the honest could not take part is refused: silence convicts. What only this machine lacks is no fault of the spec when
- * no step is measured on it. */
+/* Whether machines like this one are those that train. */
+static bool judges_memory(const struct quote *q)
+{
+    return q->options->measure || q->options->strict;
+}
+
+/* A spec in whose disputes the honest could not take part is refused: silence convicts. What only this machine lacks is no fault of the spec
+ * where nobody says that it is like those that train. */
 static bool answerable(struct quote *q, const json_t *fit, struct error *err)
 {
     const int64_t step = document_integer(fit, "step"), traced = document_integer(fit, "traced"),
                   allowed = document_integer(fit, "allowed"), limit = document_integer(fit, "limit"),
-                  opening = document_integer(fit, "opening"), pick = document_integer(fit, "pick");
-    static const char hint[] = "a smaller batch, or trust.checkpoint_every above 1: a replay decides then";
+                  opening = document_integer(fit, "opening"), pick = document_integer(fit, "pick"),
+                  rows = document_integer(fit, "rows");
+    char hint[160];
 
+    /* a batch has an example at least, however few tokens it is to have */
+    snprintf(hint, sizeof hint,
+             "lower %s: batches have up to %lld x %lld tokens; or trust.checkpoint_every = 2: a replay decides then",
+             rows > 1 ? "batch_tokens" : "context", (long long)rows, (long long)document_integer(fit, "time"));
     q->traced = traced;
     if (opening > limit)
         return error_set(err, ERROR_LIMIT, hint,
@@ -183,7 +194,7 @@ static bool answerable(struct quote *q, const json_t *fit, struct error *err)
                          document_text(fit, "operator"), (long long)pick, (long long)limit);
     if (traced <= allowed)
         return true;
-    if (q->options->measure)
+    if (judges_memory(q))
         return error_set(
             err, ERROR_LIMIT, hint,
             "a step traced for a dispute needs %lld bytes of memory, training alone %lld, and a trainer like this one has "
@@ -207,7 +218,7 @@ static bool look_at_disputes(struct quote *q, const json_t *genesis, struct erro
         archive_job(&q->a, json_pack("{s:s, s:o, s:o}", "job", "fit", "context", context, "shards", shards), NULL, NULL, &fault);
     ok = fit && answerable(q, fit, &fault);
     json_decref(fit);
-    if (!ok && fault.code == ERROR_MEMORY && !q->options->measure) {
+    if (!ok && fault.code == ERROR_MEMORY && !judges_memory(q)) {
         quote_warn(q, "what a dispute takes is not known, since this machine is too small: %s",
                    error_text(&fault, text, sizeof text));
         return true;

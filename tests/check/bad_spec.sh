@@ -109,7 +109,15 @@ RONDO_MEMORY=15M && export RONDO_MEMORY
 with 's/x/x/' | stepped "$traced, and a trainer like this one has 15728640"
 with 's/checkpoint_every = 1/checkpoint_every = 2/' | stepped '^memory   trainer .*a disputed step 0 B'
 "$rondo" run check "$good" --no-measure --home "$work/home" 2>&1 | grep -q "$traced: who has less" || fail "no warning of a dispute's memory"
+timeout 120 "$rondo" local "$good" --home "$work/here" 2>&1 | grep -q "$traced, and a trainer like this one has 15728640" || fail "local: a dispute's memory"
 unset RONDO_MEMORY
+
+# Evidence that is too large to be sent: nothing is started either.
+shown='nobody could show that a value of dot is wrong: its operands have [0-9]* bytes, at most 67108864 are sent (lower batch_tokens'
+with 's/batch_tokens = 448/batch_tokens = 65536/' | stepped "$shown"
+timeout 120 "$rondo" local "$work/run.lua" --home "$work/here" >"$work/out" 2>&1 && fail "local: status 0"
+grep -q "$shown" "$work/out" || fail "local: a dispute's evidence"
+[ ! -e "$work/here/ledger/ledger.db" ] || fail "local: a ledger was started"
 
 # With --json the same stands in one object.
 with 's/budget = "3000"/budget = "1"/' >"$work/run.lua"

@@ -59,6 +59,17 @@ status=0
 "$rondo" run create tests/end_to_end/tiny.lua --home "$here" --ledger "$ledger" --json >"$work/out" 2>&1 || status=$?
 [ $status -eq 3 ] || fail "create without a panel: status $status"
 grep -q "committee.panel: the run file names no panel (give --panel FILE" "$work/out" || fail "create without a panel: $(cat "$work/out")"
+create() { # create FILE OPTIONS...
+    status=0
+    "$rondo" run create "$@" --home "$here" --ledger "$ledger" --panel "$work/panel.json" --allow "$work/allow.json" --json >"$work/out" 2>&1 || status=$?
+    [ $status -eq 3 ] || fail "create of what nobody could dispute: status $status"
+}
+sed 's/batch_tokens = 448/batch_tokens = 65536/' tests/end_to_end/tiny.lua >"$work/large.lua"
+create "$work/large.lua"
+grep -q "nobody could show that a value of dot is wrong: its operands have [0-9]* bytes, at most 67108864 are sent" "$work/out" || fail "create: $(cat "$work/out")"
+create tests/end_to_end/tiny.lua --memory 20M
+grep -q "a step traced for a dispute needs [0-9]* bytes of memory.*has 20971520" "$work/out" || fail "create: $(cat "$work/out")"
+[ -z "$("$rondo" run list --home "$here")" ] || fail "create: something is signed"
 
 "$rondo" run create tests/end_to_end/tiny.lua --home "$here" --ledger "$ledger" --panel "$work/panel.json" --allow "$work/allow.json" --quiet \
     >"$work/run" || fail "run create"
