@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/ledger/local.h"
+#include "runtime/role/dataset.h"
 #include "runtime/role/held_out.h"
 #include "runtime/role/quote_internal.h"
 #include "runtime/role/run_file.h"
@@ -173,13 +174,14 @@ json_t *quote_of(const struct quote_options *options, struct error *err)
     struct quote q = { .options = options, .placeholders = json_array(), .warnings = json_array(), .plans = json_array() };
     struct rusage used;
     char scripts[4096], folder[4200];
-    json_t *run, *result = NULL;
+    json_t *run, *dataset, *result = NULL;
     bool ok;
 
     snprintf(folder, sizeof folder, "%.4000s/check-%ld", options->home, (long)getpid());
     run = run_file_read(options->runfile, run_file_scripts(scripts), err);
     q.draft = json_object_get(run, "spec");
     q.network = json_object_get(run, "network");
+    dataset = json_deep_copy(json_object_get(q.draft, "dataset")); /* its files, before they are shards */
     ok = run && archive_new(&q.a, folder, err);
     if (ok) {
         ok = look(&q, err);
@@ -190,12 +192,15 @@ json_t *quote_of(const struct quote_options *options, struct error *err)
             q.memory = (int64_t)used.ru_maxrss * 1024;
         if (ok)
             result = collect(&q);
+        else
+            dataset_name_row(&q.a.auditor.blocks, dataset, err);
         archive_close(&q.a);
     }
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     json_decref(q.placeholders);
     json_decref(q.warnings);
     json_decref(q.plans);
+    json_decref(dataset);
     json_decref(run);
     if (!ok)
         error_at(err, "%s", options->runfile);

@@ -96,6 +96,15 @@ static void size_plan(struct quote *q, const json_t *plan)
         q->payload_bytes = payload;
 }
 
+/* More than a step log has room for no trainer begins, round after round. */
+static bool steps_fit(int64_t steps, struct error *err)
+{
+    return steps <= STEP_LOG_STEPS ||
+           error_set(err, ERROR_RANGE, "lower what the schedule's options give a round, as inner_steps",
+                     "%lld steps in a round, which has at most %d", (long long)steps, STEP_LOG_STEPS) ||
+           error_at(err, "schedule");
+}
+
 bool quote_plans(struct quote *q, struct error *err)
 {
     int64_t rounds = (int64_t)q->a.course.spec.rounds, asked = rounds < PLANS_MOST ? rounds : PLANS_MOST;
@@ -106,11 +115,13 @@ bool quote_plans(struct quote *q, struct error *err)
         json_t *plan = plan_known(q, round, &known, err);
         int64_t to = round == asked ? rounds : round;
 
-        if (!plan)
+        steps = (int64_t)plan_number(plan, "steps", 0);
+        if (!plan || !steps_fit(steps, err)) {
+            json_decref(plan);
             return error_at(err, "plan of round %lld", (long long)round);
+        }
         add_plan(q, round, to, plan, known);
         size_plan(q, plan);
-        steps = (int64_t)plan_number(plan, "steps", 0);
         q->steps += steps * (to - round + 1);
         if (updates)
             q->batches += (steps + updates - 1) / updates * (to - round + 1);

@@ -127,7 +127,8 @@ bool running_begin(struct running *r, struct session *s, const json_t *context, 
     r->round = document_integer(context, "round");
     r->steps = document_integer(r->plan, "steps");
     if (r->steps < 1 || r->steps > STEP_LOG_STEPS)
-        return error_set(err, ERROR_RANGE, NULL, "a plan of %lld steps", (long long)r->steps);
+        return error_set(err, ERROR_RANGE, "the schedule's options say how many, as inner_steps",
+                         "a plan of %lld steps, a round has 1 to %d", (long long)r->steps, STEP_LOG_STEPS);
     r->training.clip = plan_number(r->plan, "clip", 0);
     seed_draws(r);
     return true;
