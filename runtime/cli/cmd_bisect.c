@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +55,10 @@ static void print_bisect(const json_t *result)
     else if (json_object_get(result, "where"))
         print_step(result);
     else
-        printf("round %lld: %s differs %s\n", number(result, "round"), text(result, "what"), text(result, "did"));
+        printf("round %lld: %s differs %s%s\n", number(result, "round"), text(result, "what"), text(result, "did"),
+               strcmp(text(result, "run_a"), text(result, "run_b")) == 0
+                   ? ""
+                   : " (seeds follow from a run's id: one run file and one --ledger-seed give two homes one run)");
 }
 
 /* A folder is a home with one run; anything else a run of HOME. */

@@ -1,6 +1,7 @@
 #include "runtime/role/bisect.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "native/base/scratch.h"
@@ -32,30 +33,62 @@ static bool open_side(struct bisecting *b, size_t i, struct error *err)
     return true;
 }
 
-/* All but what tells two runs of one sponsor apart. */
+/* " path: X, Y" for each field of either in which they differ. */
+static void add_differences(const json_t *x, const json_t *y, const char *path, struct buffer *out)
+{
+    const json_t *const sides[2] = { x, y };
+    const char *name;
+    json_t *value;
+    char inside[200], text[80];
+
+    if (json_is_object(x) && json_is_object(y)) {
+        for (size_t i = 0; i < 2; i++)
+            json_object_foreach((json_t *)(uintptr_t)sides[i], name, value)
+            {
+                if (i == 1 && json_object_get(x, name))
+                    continue;
+                snprintf(inside, sizeof inside, "%s%s%.60s", path, *path ? "." : "", name);
+                add_differences(json_object_get(x, name), json_object_get(y, name), inside, out);
+            }
+        return;
+    }
+    if (json_equal(x, y))
+        return;
+    buffer_add_text(out, out->size ? "; " : "");
+    buffer_add_text(out, path);
+    for (size_t i = 0; i < 2; i++) {
+        char *dump = sides[i] ? json_dumps(sides[i], JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+        snprintf(text, sizeof text, "%s %.70s", i ? "," : ":", dump ? dump : "absent");
+        buffer_add_text(out, text);
+        free(dump);
+    }
+}
+
+/* All but what tells two runs of one sponsor apart. What else may differ without another step being taken still gives another run its id, from
+ * which its seeds follow. */
 static bool same_spec(const struct bisecting *b, struct error *err)
 {
     static const char *const own[] = { "name", "nonce", "signer", "sponsor", "account", "committee", "payment" };
-    json_t *specs[2], *value;
-    const char *name, *differs = NULL;
+    struct buffer differences = { 0 };
+    json_t *specs[2];
 
     for (size_t i = 0; i < 2; i++) {
         specs[i] = json_copy(b->a[i].course.spec.json);
         for (size_t k = 0; k < sizeof own / sizeof *own; k++)
             json_object_del(specs[i], own[k]);
     }
-    json_object_foreach(specs[0], name, value)
-    {
-        if (!json_equal(value, json_object_get(specs[1], name)))
-            differs = name;
-    }
-    if (!differs && json_object_size(specs[0]) != json_object_size(specs[1]))
-        differs = "one has a field that the other lacks";
-    if (differs)
-        error_set(err, ERROR_MISMATCH, "two runs of one spec are compared", "the specs differ: %s", differs);
+    add_differences(specs[0], specs[1], "", &differences);
+
+    const bool same =
+        !differences.size ||
+        error_set(err, ERROR_MISMATCH, "seeds follow from the spec: give both homes one run file and one --ledger-seed",
+                  "the specs differ: %s", buffer_text(&differences));
+
+    buffer_free(&differences);
     json_decref(specs[0]);
     json_decref(specs[1]);
-    return !differs;
+    return same;
 }
 
 static void found(struct bisecting *b, int64_t round, const char *what)

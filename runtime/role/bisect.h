@@ -26,7 +26,7 @@ struct bisect_side {
 /* { equal, rounds: compared, run_a, run_b, round?, what?, ... }; new reference. `what` is the first that differs in that round: "seed", "outer" (the
  * start state), "plan", "shards", "step", "payload", "accepted", "state". Of "step": did, leaf, where ("batch", "loss", "state"), operator, entry, tile,
  * traces: { a, b } ("stored", "computed", or why there is none; then operator is null). NULL with `err`: a home cannot be read, or the
- * specs differ. */
+ * specs differ: each field with both values. */
 json_t *bisect_run(const struct bisect_side sides[2], unsigned threads, worker_progress *progress, void *context,
                    struct error *err);
 

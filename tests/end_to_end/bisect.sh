@@ -28,8 +28,8 @@ grep -q '"operator":"[^"]*"' "$T/out" && grep -q '"entry":[0-9]*,"tile":[0-9]*' 
 say "$(sed 's/.*"leaf"/"leaf"/' "$T/out" | tr -d '}')"
 
 # What cannot be compared is refused by name.
-sed -i 's/inner_steps = 3/inner_steps = 2/' "$T/bisect.lua"
+sed -i 's/inner_steps = 3/inner_steps = 2/; s/answer_rounds = 1,/answer_rounds = 2,/' "$T/bisect.lua"
 one c "" "$RONDO"
 status=0
 "$RONDO" bisect "$T/a" "$T/c" --json >"$T/out" 2>&1 || status=$?
-[ $status = 3 ] && grep -q "the specs differ: schedule" "$T/out" || fail "other spec: status $status: $(cat "$T/out")"
+[ $status = 3 ] && grep -q "the specs differ: schedule.options.inner_steps: 3, 2; trust.answer_rounds: 1, 2" "$T/out" || fail "other spec: status $status: $(cat "$T/out")"
