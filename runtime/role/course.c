@@ -8,7 +8,9 @@
 #include "native/base/hex.h"
 #include "native/base/json.h"
 #include "runtime/net/tls.h"
+#include "runtime/role/driver.h"
 #include "runtime/round/membership.h"
+#include "runtime/round/value.h"
 
 /* Documents that are kept of one signer: of one round (two contributions are proof of a lie, and enough of one), or of all rounds. */
 enum { CONTRIBUTIONS_MOST = 2, RECEIVED_MOST = 256, ENROLMENTS_MOST = 256, OTHERS_MOST = 1024 };
@@ -23,6 +25,8 @@ bool course_admits(const struct course *c, const struct document *document, cons
     *code = membership_code(&c->rules, NULL, "enrolment", document->json);
     return strcmp(*code, "ok") == 0;
 }
+
+static bool learn(struct course *c, const struct document *document, struct error *err);
 
 static bool load_enrolments(struct course *c, struct error *err)
 {
@@ -39,7 +43,7 @@ static bool load_enrolments(struct course *c, struct error *err)
         ok = journal_get_document(c->node->journal, ids[i], &bytes, err) &&
              document_read_as(DOCUMENT_ENROLMENT, bytes.bytes, bytes.size, &document, err);
         if (ok && course_admits(c, &document, &code))
-            course_enrol(c, &document, &useless); /* one that gives no usable endpoint stays out, as when it came */
+            learn(c, &document, &useless); /* one that gives no usable endpoint stays out, as when it came */
         document_free(&document);
         buffer_free(&bytes);
     }
@@ -49,7 +53,7 @@ static bool load_enrolments(struct course *c, struct error *err)
 
 bool course_of(struct node *node, const char *run, const void *bytes, size_t size, struct course *c, struct error *err)
 {
-    *c = (struct course){ .node = node, .enrolments = json_object(), .turn = randombytes_random() };
+    *c = (struct course){ .node = node, .enrolments = json_object(), .displaced = json_object(), .turn = randombytes_random() };
     snprintf(c->run, sizeof c->run, "%s", run);
     return (cid_parse(run, &c->id, err) && document_read_as(DOCUMENT_RUN, bytes, size, &c->document, err) &&
             (hash_equal(c->document.id, c->id) || error_set(err, ERROR_MISMATCH, NULL, "the document is another run's")) &&
@@ -71,6 +75,7 @@ bool course_load(struct node *node, const char *run, struct course *c, struct er
 void course_free(struct course *c)
 {
     json_decref(c->enrolments);
+    json_decref(c->displaced);
     json_decref(c->shards);
     json_decref(c->open);
     rules_free(&c->rules);
@@ -104,16 +109,20 @@ static bool pinned_endpoint(const struct document *enrolment, char url[PEER_ENDP
                      "endpoint and fingerprint do not go together");
 }
 
-bool course_enrol(struct course *c, const struct document *document, struct error *err)
+/* The newest of a machine; all that lie in the journal are counted among its documents. */
+static bool learn(struct course *c, const struct document *document, struct error *err)
 {
-    char did[DID_TEXT], url[PEER_ENDPOINT];
-    json_t *envelope;
+    char did[DID_TEXT], url[PEER_ENDPOINT], cid[CID_TEXT];
+    const json_t *known;
+    json_t *envelope, *ids;
 
     if (!hash_equal(document->run, c->id))
         return error_set(err, ERROR_MISMATCH, NULL, "an enrolment for another run");
-    did_text(&document->signer, did);
-    if (document_integer(document->json, "serial") <
-        document_integer(json_object_get(json_object_get(c->enrolments, did), "payload"), "serial"))
+    known = json_object_get(c->enrolments, did_text(&document->signer, did));
+    ids = json_object_get(known, "ids");
+    if (!value_lists(ids, cid_text(document->id, cid)))
+        json_array_append_new(ids, json_string(cid));
+    if (document_integer(document->json, "serial") < document_integer(json_object_get(known, "payload"), "serial"))
         return true; /* an old one that comes late */
     if (!pinned_endpoint(document, url, err))
         return false;
@@ -124,9 +133,100 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
         json_decref(envelope);
         return false;
     }
-    json_object_set_new(c->enrolments, did,
-                        json_pack("{s:o, s:O, s:s}", "envelope", envelope, "payload", document->json, "url", url));
+    ids = ids ? json_incref(ids) : json_pack("[s]", cid);
+    json_object_set_new(
+        c->enrolments, did,
+        json_pack("{s:o, s:O, s:s, s:o}", "envelope", envelope, "payload", document->json, "url", url, "ids", ids));
     return true;
+}
+
+/* ---- who gives way ------------------------------------------------------------------------------------------------------ */
+
+static const json_t *newest_record(const struct course *c)
+{
+    const struct driver *d = c->node->driver;
+
+    return d ? json_object_get(driver_final(d, driver_round(d) - 1), "record") : NULL;
+}
+
+static bool is_member(const struct course *c, const char *did)
+{
+    return value_find(json_object_get(newest_record(c), "members"), "did", did);
+}
+
+static bool has_seat(const struct course *c, const char *did, const json_t *entry)
+{
+    json_t *ids = json_object_get(entry, "ids"), *cid;
+    size_t i;
+
+    if (strcmp(did, c->node->did) == 0 || value_find(c->rules.panel, "did", did) || value_lists(c->rules.allowed, did) ||
+        is_member(c, did))
+        return true;
+    json_array_foreach(ids, i, cid)
+    {
+        if (c->node->driver && driver_holds(c->node->driver, json_string_value(cid)))
+            return true;
+    }
+    return false;
+}
+
+/* False when nobody does. Until its machine runs, a node does not know who has a seat. */
+static bool one_gives_way(struct course *c)
+{
+    const char *did;
+    json_t *entry, *cid;
+    size_t i;
+
+    if (c->node->driver && !driver_runs(c->node->driver))
+        return false;
+    json_object_foreach(c->enrolments, did, entry)
+    {
+        if (has_seat(c, did, entry))
+            continue;
+        json_array_foreach(json_object_get(entry, "ids"), i, cid)
+            json_object_set_new(c->displaced, json_string_value(cid), json_string(did));
+        peer_list_remove(c->node->peers, did);
+        json_object_del(c->enrolments, did);
+        return true;
+    }
+    return false;
+}
+
+bool course_enrol(struct course *c, const struct document *document, struct error *err)
+{
+    char did[DID_TEXT];
+
+    while (json_object_size(c->enrolments) >= COURSE_MACHINES &&
+           !json_object_get(c->enrolments, did_text(&document->signer, did)))
+        if (!one_gives_way(c))
+            return error_set(err, ERROR_LIMIT, NULL, "as many machines as are kept here have enrolled");
+    return learn(c, document, err);
+}
+
+static bool is_listed(const struct course *c, const char *cid)
+{
+    for (int64_t round = c->node->driver ? driver_round(c->node->driver) : 0; round-- > 0;)
+        if (value_find(json_object_get(json_object_get(driver_final(c->node->driver, round), "record"), "items"), "cid", cid))
+            return true;
+    return false;
+}
+
+void course_forget_displaced(struct course *c)
+{
+    const char *cid;
+    json_t *did;
+    void *next;
+
+    json_object_foreach_safe(c->displaced, next, cid, did)
+    {
+        const json_t *back = json_object_get(json_object_get(c->enrolments, json_string_value(did)), "ids");
+        struct error err = { 0 };
+        struct hash id;
+
+        if (value_lists(back, cid) || is_listed(c, cid) ||
+            (cid_parse(cid, &id, &err) && journal_forget_document(c->node->journal, id, &err)))
+            json_object_del(c->displaced, cid);
+    }
 }
 
 uint64_t course_carry_limit(const struct course *c)
@@ -161,7 +261,7 @@ bool course_knows(const struct course *c, const struct public_key *signer)
 {
     char did[DID_TEXT];
 
-    if (public_key_equal(signer, &c->spec.sponsor) || json_object_get(c->enrolments, did_text(signer, did)))
+    if (public_key_equal(signer, &c->spec.sponsor) || json_object_get(c->enrolments, did_text(signer, did)) || is_member(c, did))
         return true;
     for (size_t i = 0; i < c->spec.committee.panel_count; i++)
         if (public_key_equal(signer, &c->spec.committee.panel[i].did))

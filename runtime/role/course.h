@@ -19,7 +19,7 @@
 #define COURSE_DISPUTE_LIMIT (UINT64_C(64) << 20) /* of what an opening or a pick names: runtime/worker/dispute.h */
 
 enum {
-    COURSE_MACHINES = 1024,   /* enrolments kept, of an open run */
+    COURSE_MACHINES = 512,    /* enrolments kept: more than a run has members and asks to have */
     COURSE_DOCUMENT = 8 << 20 /* bytes of a document as a peer sends it */
 };
 
@@ -30,11 +30,13 @@ struct course {
     struct document document; /* of the run */
     struct run_spec spec;
     struct rules rules;
-    json_t *enrolments; /* did -> { envelope, payload, url }; the newest of each */
-    bool announced;     /* the peer has this node's enrolment */
-    size_t turn;        /* which peer is asked next for enrolments */
-    json_t *shards;     /* owned: list of CIDs of the dataset's shards, once the manifest is here */
-    json_t *open;       /* owned: the workers' open job, once everything is here */
+    json_t
+        *enrolments; /* did -> { envelope, payload, url, ids }; the newest of each, and the CIDs of all that lie in the journal */
+    json_t *displaced; /* cid -> did: enrolments of those that gave way, until their documents are deleted */
+    bool announced;    /* the peer has this node's enrolment */
+    size_t turn;       /* which peer is asked next for enrolments */
+    json_t *shards;    /* owned: list of CIDs of the dataset's shards, once the manifest is here */
+    json_t *open;      /* owned: the workers' open job, once everything is here */
 };
 
 /* From the bytes of the run document. `node` needs no more than folder, blocks and peers. */
@@ -46,8 +48,13 @@ void course_free(struct course *course);
 
 /* Whether the spec lets its signer enrol in this role; else *code says why not. Static text. */
 bool course_admits(const struct course *course, const struct document *document, const char **code);
-/* Takes an enrolment document that was verified: learns its endpoint, unless a later one of the same machine is known. */
+/* Takes an enrolment document that was verified: learns its endpoint, unless a later one of the same machine is known. Keys cost nothing: where
+ * COURSE_MACHINES are known, the first that is neither on the panel or the allow-list, nor a member of the newest record, nor held by the round
+ * machine, which knows who has locked something, gives way. It is taken again when it says so again. Errors: limit (nobody gives way). */
 bool course_enrol(struct course *course, const struct document *document, struct error *err);
+/* Deletes the documents of those that gave way, but what a record lists; what the disk does not delete is tried again. Outside of the journal's
+ * transactions. */
+void course_forget_displaced(struct course *course);
 /* The endpoint an enrolled machine gave, with its fingerprint as a pin (tls.h), or NULL. Borrowed. */
 const char *course_endpoint(const struct course *course, const char *did);
 /* Whether a signer that the spec lets speak may have one more document of this type kept here: honest ones need few. Documents whose round is
@@ -55,7 +62,7 @@ const char *course_endpoint(const struct course *course, const char *did);
 bool course_has_room(const struct course *course, const struct document *document);
 /* Bytes of a carry (runtime/worker/carry.h) at most: it is larger than the payloads that are made of it. */
 uint64_t course_carry_limit(const struct course *course);
-/* Enrolled, of the panel, or the sponsor. */
+/* Enrolled, a member of the newest record, of the panel, or the sponsor. */
 bool course_knows(const struct course *course, const struct public_key *signer);
 
 /* Known, or somebody whom the spec lets enrol. */

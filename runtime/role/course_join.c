@@ -7,10 +7,7 @@
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
 
-enum { ENROLMENTS_ANSWER = 1 << 20, ASKED_AT_ONCE = 4 };
-
-/* The panel, the trainers and the sponsor: whoever may be in a list of enrolments. */
-enum { MACHINES_MOST = SPEC_PANEL + SPEC_TRAINERS + 1 };
+enum { ENROLMENTS_ANSWER = 4 << 20, ASKED_AT_ONCE = 4 };
 
 static json_t *ask(const struct node *node, const char *path, struct buffer *raw, struct error *err)
 {
@@ -55,8 +52,8 @@ static void take_enrolment(struct course *c, json_t *envelope)
 
     if (document_read_known(envelope, node->known, &document, &err) && document.type == DOCUMENT_ENROLMENT &&
         hash_equal(document.run, c->id) && course_admits(c, &document, &code) &&
-        !journal_has_document(node->journal, document.id) && course_has_room(c, &document) &&
-        journal_put_document(node->journal, &document, &err) && course_enrol(c, &document, &err) && node->driver) {
+        !journal_has_document(node->journal, document.id) && course_has_room(c, &document) && course_enrol(c, &document, &err) &&
+        journal_put_document(node->journal, &document, &err) && node->driver) {
         json_t *message = json_pack("{s:[O]}", "documents", envelope);
 
         driver_message(node->driver, message);
@@ -70,13 +67,14 @@ void course_take_enrolments(struct course *c, const json_t *list)
     json_t *envelope;
     size_t index;
 
-    if (json_array_size(list) > MACHINES_MOST)
+    if (json_array_size(list) > COURSE_MACHINES)
         return;
     json_array_foreach((json_t *)(uintptr_t)list, index, envelope)
     {
         if (!is_held(c, envelope)) /* a signature takes longer to verify than all this */
             take_enrolment(c, envelope);
     }
+    course_forget_displaced(c);
 }
 
 bool course_join(struct node *node, const char *run, struct error *err)

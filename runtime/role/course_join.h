@@ -15,8 +15,8 @@ bool course_take_part(struct node *node, const char *run, struct error *err);
 /* Gets the run document and enrolments from `node->options.peer` (synchronously, at start), into journal and course. */
 bool course_join(struct node *node, const char *run, struct error *err);
 
-/* Takes what is new in somebody's list of enrolments, and refuses the rest in silence. What is longer than one enrolment for each machine
- * that the spec names is no honest list. */
+/* Takes what is new in somebody's list of enrolments, and refuses the rest in silence. What is longer than what a node keeps is no honest
+ * list. */
 void course_take_enrolments(struct course *course, const json_t *list);
 
 /* Asks the peer and a few others for enrolments; a repeated, quiet call. Everybody known has a turn, from a random one on: whoever leaves

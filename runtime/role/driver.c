@@ -419,6 +419,16 @@ const json_t *driver_final(const struct driver *d, int64_t round)
     return round < 0 ? NULL : json_array_get(d->finals, (size_t)round);
 }
 
+bool driver_runs(const struct driver *d)
+{
+    return d->member || d->trainer;
+}
+
+bool driver_holds(const struct driver *d, const char *cid)
+{
+    return d->member && member_document(d->member, cid);
+}
+
 json_t *driver_status(const struct driver *d)
 {
     if (d->member)

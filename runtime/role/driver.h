@@ -32,6 +32,10 @@ json_t *driver_commitments_closed(const struct driver *d, int64_t round);
 /* { record, certificate } of a decided round, borrowed; NULL when it is not decided here. */
 const json_t *driver_final(const struct driver *d, int64_t round);
 
+/* Whether its round machine has begun, and whether that holds the document of this CID now. */
+bool driver_runs(const struct driver *d);
+bool driver_holds(const struct driver *d, const char *cid);
+
 /* { phase, round, view, ... }; new reference. */
 json_t *driver_status(const struct driver *d);
 

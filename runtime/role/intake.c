@@ -29,9 +29,6 @@ static bool admit_document(struct node *node, const struct document *d, struct e
     if (d->type == DOCUMENT_ENROLMENT) {
         const char *code;
 
-        if (course_admits(course, d, &code) && !course_knows(course, &d->signer) &&
-            json_object_size(course->enrolments) >= COURSE_MACHINES)
-            return error_set(err, ERROR_LIMIT, NULL, "as many machines as are kept here have enrolled");
         return course_admits(course, d, &code) ||
                error_set(err, ERROR_REFUSED, "the spec's panel and allow-list say who takes part", "enrolment refused: %s", code);
     }
@@ -176,8 +173,10 @@ bool intake_message(struct node *node, const json_t *message, json_t *missing, s
          begun = small ? journal_begin_lazily(node->journal, err) : journal_begin(node->journal, err),
          taken = begun && take_message(node, message, missing, err);
     struct error fault = { 0 };
+    const bool kept = !begun || journal_end(node->journal, true, &fault);
 
-    if (!begun || journal_end(node->journal, true, &fault))
+    course_forget_displaced(node->course);
+    if (kept)
         return taken;
     *err = fault; /* of this node's disk: more than what is wrong with the message */
     return false;

@@ -1,5 +1,8 @@
 /* What a machine that the spec lets speak can make a node keep, and whom a node asks for enrolments. */
 #include "runtime/role/course_join.h"
+#include "runtime/role/driver_internal.h"
+#include "runtime/role/intake.h"
+#include "runtime/round/member_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +41,8 @@ static int set_up(void **state)
     assert_non_null(p->node.journal);
     p->course.node = &p->node;
     p->course.enrolments = json_object();
+    p->course.displaced = json_object();
+    p->node.course = &p->course;
     p->course.id = hash_block("run", 3);
     cid_text(p->course.id, p->course.run);
     p->allowed = json_array();
@@ -63,6 +68,7 @@ static int tear_down(void **state)
     peer_list_free(p->node.peers);
     uv_loop_close(&p->node.loop);
     json_decref(p->course.enrolments);
+    json_decref(p->course.displaced);
     json_decref(p->allowed);
     json_decref(p->panel);
     fixture_remove(p->folder);
@@ -71,23 +77,28 @@ static int tear_down(void **state)
 }
 
 /* An enrolment as the next round's, which its signer may name as it likes. New reference. */
-static json_t *enrolment(struct place *p, int machine, int serial)
+static json_t *enrolment_of(struct place *p, const struct key_pair *keys, int port, int serial)
 {
     char run[CID_TEXT], account[ADDRESS_TEXT], endpoint[64];
     struct document document = { 0 };
     struct error err = { 0 };
     json_t *fields, *envelope;
 
-    snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%d", 1000 + machine);
+    snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%d", port);
     fields = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:{s:i, s:i, s:i}}", "run", cid_text(p->course.id, run), "round",
-                       serial, "role", "trainer", "account", address_text(account_address(&p->keys[machine].account), account),
+                       serial, "role", "trainer", "account", address_text(account_address(&keys->account), account),
                        "kernel_class", "0000000000000000000000000000000000000000000000000000000000000000", "endpoint", endpoint,
                        "serial", serial, "capacity", "memory", 1, "threads", 1, "devices", 0);
-    FIXTURE_OK(document_make(DOCUMENT_ENROLMENT, fields, &p->keys[machine].identity, NULL, &document, &err), &err);
+    FIXTURE_OK(document_make(DOCUMENT_ENROLMENT, fields, &keys->identity, NULL, &document, &err), &err);
     envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, &err);
     document_free(&document);
     json_decref(fields);
     return envelope;
+}
+
+static json_t *enrolment(struct place *p, int machine, int serial)
+{
+    return enrolment_of(p, &p->keys[machine], 1000 + machine, serial);
 }
 
 static size_t kept(struct place *p)
@@ -119,12 +130,12 @@ static void a_flood_of_enrolments_for_ever_other_rounds_is_cut_off(void **state)
     assert_int_equal(kept(p), 257);
 }
 
-static void a_list_longer_than_the_run_has_machines_is_not_looked_at(void **state)
+static void a_list_longer_than_what_is_kept_is_not_looked_at(void **state)
 {
     struct place *p = *state;
     json_t *list = json_array();
 
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i <= COURSE_MACHINES; i++)
         json_array_append_new(list, enrolment(p, i % MACHINES, i));
     take(p, list);
     assert_int_equal(kept(p), 0);
@@ -161,12 +172,102 @@ static void everybody_has_a_turn_to_be_asked(void **state)
         assert_string_not_equal(course_next_peer(&p->course, 0)->did, did);
 }
 
+/* What a stranger says to a node. False: refused, with its code in `err`. */
+static bool post(struct place *p, const struct key_pair *keys, struct error *err)
+{
+    json_t *message = json_pack("{s:[o]}", "documents", enrolment_of(p, keys, 4000, 0)), *missing = json_array();
+    bool taken = intake_message(&p->node, message, missing, err);
+
+    json_decref(message);
+    json_decref(missing);
+    return taken;
+}
+
+static const char *did_of(const struct key_pair *keys, char did[DID_TEXT])
+{
+    struct public_key key = public_key_of(&keys->identity);
+
+    return did_text(&key, did);
+}
+
+/* Keys cost nothing, so the first of no consequence gives way: not who is on the panel or in the run, nor whom the machine may still list. */
+static void strangers_give_way_to_newcomers_and_take_their_documents_along(void **state)
+{
+    struct place *p = *state;
+    char did[DID_TEXT], name[24];
+    struct member machine = { .documents = json_object() };
+    struct driver driver = { .node = &p->node, .course = &p->course, .member = &machine, .finals = json_array() };
+    struct key_pair keys;
+    struct error err = { 0 };
+    json_t *members = json_array(), *held;
+
+    p->course.rules.allowed = NULL; /* anybody may */
+    json_array_append_new(p->panel, json_pack("{s:s}", "did", did_of(&p->keys[0], did)));
+    json_array_append_new(members, json_pack("{s:s}", "did", did_of(&p->keys[1], did)));
+    json_array_append_new(driver.finals, json_pack("{s:{s:o, s:[]}}", "record", "members", members, "items"));
+    for (int i = 1; i < 4; i++)
+        take(p, json_pack("[o]", enrolment(p, i, 0)));
+    held = json_object_get(json_object_get(p->course.enrolments, did_of(&p->keys[2], did)), "ids");
+    json_object_set_new(machine.documents, json_string_value(json_array_get(held, 0)), json_pack("{s:{}}", "envelope"));
+    p->node.driver = &driver;
+    for (int i = 3; i < COURSE_MACHINES + 20; i++) {
+        snprintf(name, sizeof name, "stranger-%d", i);
+        key_pair_derive("course_test", name, &keys);
+        FIXTURE_OK(post(p, &keys, &err), &err);
+    }
+    assert_int_equal(json_object_size(p->course.enrolments), COURSE_MACHINES);
+    assert_int_equal(kept(p), COURSE_MACHINES);
+    assert_non_null(json_object_get(p->course.enrolments, did_of(&p->keys[1], did)));
+    assert_non_null(json_object_get(p->course.enrolments, did_of(&p->keys[2], did)));
+    assert_null(json_object_get(p->course.enrolments, did_of(&p->keys[3], did)));
+    assert_null(peer_list_find(p->node.peers, did));
+    FIXTURE_OK(post(p, &p->keys[3], &err), &err); /* says it again, and is taken */
+    assert_non_null(json_object_get(p->course.enrolments, did_of(&p->keys[3], did)));
+    driver.member = NULL; /* who has a seat is not known: nobody gives way */
+    key_pair_derive("course_test", "too early", &keys);
+    assert_false(post(p, &keys, &err));
+    assert_int_equal(err.code, ERROR_LIMIT);
+    p->node.driver = NULL;
+    json_decref(driver.finals);
+    json_decref(machine.documents);
+}
+
+/* Others need it to compute the record again. */
+static void what_a_record_lists_stays_when_its_signer_gives_way(void **state)
+{
+    struct place *p = *state;
+    char did[DID_TEXT], name[24];
+    struct member machine = { .documents = json_object() };
+    struct driver driver = { .node = &p->node, .course = &p->course, .member = &machine, .finals = json_array() };
+    struct key_pair keys;
+    struct error err = { 0 };
+
+    p->course.rules.allowed = NULL;
+    take(p, json_pack("[o]", enrolment(p, 3, 0)));
+    json_t *ids = json_object_get(json_object_get(p->course.enrolments, did_of(&p->keys[3], did)), "ids");
+    json_array_append_new(driver.finals,
+                          json_pack("{s:{s:[], s:[{s:O}]}}", "record", "members", "items", "cid", json_array_get(ids, 0)));
+    p->node.driver = &driver;
+    for (int i = 0; i < COURSE_MACHINES; i++) {
+        snprintf(name, sizeof name, "stranger-%d", i);
+        key_pair_derive("course_test", name, &keys);
+        FIXTURE_OK(post(p, &keys, &err), &err);
+    }
+    assert_null(json_object_get(p->course.enrolments, did_of(&p->keys[3], did)));
+    assert_int_equal(kept(p), COURSE_MACHINES + 1);
+    p->node.driver = NULL;
+    json_decref(driver.finals);
+    json_decref(machine.documents);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_flood_of_enrolments_for_ever_other_rounds_is_cut_off, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_list_longer_than_the_run_has_machines_is_not_looked_at, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_list_longer_than_what_is_kept_is_not_looked_at, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_are_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(strangers_give_way_to_newcomers_and_take_their_documents_along, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_record_lists_stays_when_its_signer_gives_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(everybody_has_a_turn_to_be_asked, set_up, tear_down),
     };
 
