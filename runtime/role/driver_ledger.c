@@ -218,7 +218,7 @@ static void deposit_told(void *context, const struct ledger_answer *answer)
     driver_feed(d, EVENT_CHECKED, told);
 }
 
-/* Asks for each again until it is answered, or its round is over. */
+/* Asks for each again until it is answered, its round is over, or the machine has dropped the enrolment for others. */
 static void deposits_ask(struct driver *d)
 {
     for (struct driver_deposit *one = d->deposits, *next; one; one = next) {
@@ -228,7 +228,7 @@ static void deposits_ask(struct driver *d)
         next = one->next;
         if (one->busy)
             continue;
-        if (document_integer(one->body, "round") < driver_round(d) ||
+        if (document_integer(one->body, "round") < driver_round(d) || !driver_holds(d, document_text(one->body, "cid")) ||
             !address_parse(document_text(one->body, "account"), &account)) {
             deposit_drop(one);
             continue;

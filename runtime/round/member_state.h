@@ -2,6 +2,7 @@
  *
  *     member.c          events, the open round's life, durable state
  *     member_take.c     messages: documents, records, certificates, final rounds
+ *     member_room.c     who gives way where there is no more room
  *     member_collect.c  items: what is checked, replayed and listed in `received`
  *     member_closed.c   commitments of the replicated tier: what counts, and when all is shown
  *     member_dispute.c  moves of disputes: what is judged, and this member's own
@@ -26,11 +27,15 @@ enum phase { PHASE_AWAIT, PHASE_TRAINING, PHASE_COLLECTING, PHASE_VOTING, PHASE_
 enum {
     MEMBER_DID = 96,
     MEMBER_SIGNED = 160,
-    MEMBER_DOCUMENTS = 8192,
     MEMBER_RECORDS = 1024,
     MEMBER_VIEWS = 64,
     MEMBER_TELLERS = 8,
-    MEMBER_STRANGERS = 256
+    MEMBER_STRANGERS =
+        256, /* enrolments of machines that neither the spec nor a record names; `limits.trainers`, where that is more */
+    MEMBER_CLAIMS = 16, /* of each kind, of each who may speak of others' work */
+    MEMBER_ENROLS = 4,  /* enrolments, leaves, amendments of one signer */
+    MEMBER_ALIKE = 2,   /* contributions, and commitments, of one signer to one round: two are proof of a lie */
+    MEMBER_SAID = 128   /* `received` of one of the panel in the open round */
 };
 
 struct member {
@@ -160,6 +165,27 @@ const json_t *member_statement(const struct member *m, const char *type, int64_t
 /* Signs `payload` (reference taken; run, round, signer and version are put in), takes it in as if it had arrived; its envelope, new reference,
  * NULL after a halt. */
 json_t *member_sign(struct member *m, const char *type, json_t *payload);
+
+/* member_room.c. What a member holds is bounded signer by signer, so that nobody's documents keep out those of another:
+ *
+ *     whom a record names     MEMBER_CLAIMS challenges, openings, picks and equivocations; MEMBER_ENROLS enrolments, leaves; MEMBER_ALIKE
+ *     (members, the panel,    contributions and commitments of each round that is not verified and of the next
+ *     who has work unsettled)
+ *     the panel               also MEMBER_SAID `received` of the open round; of rounds before, those that records list
+ *     strangers               MEMBER_STRANGERS enrolments together; MEMBER_ALIKE contributions and commitments of each that has one
+ *
+ * With 32 on the panel, 60 trainers and 60 auditors that is 152 · (4 · 16 + 2 · 4) moves and enrolments, 32 · 128 `received`, 256 enrolments of
+ * strangers, and (152 + 256) · 2 · 2 contributions and commitments a round.
+ *
+ * member_has_room: room for this document; where it is a stranger's, the first of those known to have locked nothing, else of those not known to
+ * have locked something, gives way. False when all have.
+ * member_make_room_said: the first that this member of the panel said gives way to what it says now, but what is needed.
+ * member_make_room: for one more record that `did` names. */
+bool member_has_room(struct member *m, const json_t *document);
+void member_make_room_said(struct member *m, const json_t *received);
+void member_make_room(struct member *m, const char *did);
+bool member_is_certified(const struct member *m, const char *cid);
+const char *member_namer_of(const struct member *m, const char *cid, const char *but); /* "": nobody. Borrowed */
 
 /* member_collect.c: asks for the replay of a contribution of a decided round, once; signs and sends a challenge. */
 void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round);

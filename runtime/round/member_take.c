@@ -92,38 +92,12 @@ static bool knows_signer(const struct member *m, const char *did)
 static void keep(struct member *m, const json_t *document)
 {
     m->news++;
-    if (json_object_size(m->documents) >= MEMBER_DOCUMENTS || json_object_get(m->documents, value_text(document, "cid")))
+    if (json_object_get(m->documents, value_text(document, "cid")))
         return;
+    if (value_is(document, "type", "received"))
+        member_make_room_said(m, json_object_get(document, "payload"));
     json_object_set(m->documents, value_text(document, "cid"), (json_t *)document);
     member_kept(m, document);
-}
-
-static bool is_stranger(const struct member *m, const json_t *document)
-{
-    const char *did = value_text(json_object_get(document, "payload"), "signer");
-    return value_is(document, "type", "enrolment") && !value_find(json_object_get(m->previous, "members"), "did", did);
-}
-
-/* Room for one more enrolment of a machine that is no member, whose deposit may not stand: keys cost nothing. Those that are known to have
- * locked nothing give way; who has locked it since says so again. */
-static bool has_room(struct member *m)
-{
-    size_t count = 0;
-    json_t *held;
-    const char *cid, *idle = NULL;
-    if (!m->rules->stake && !m->rules->deposit)
-        return true;
-    json_object_foreach(m->documents, cid, held)
-    {
-        const json_t *code = json_object_get(m->codes, cid);
-        if (!is_stranger(m, held))
-            continue;
-        count++;
-        idle = idle || !code || value_is(m->codes, cid, "ok") ? idle : cid;
-    }
-    if (count < MEMBER_STRANGERS)
-        return true;
-    return idle && !json_object_del(m->documents, idle);
 }
 
 /* Who may speak of others' work: the panel, members, and whoever has left while its work, or what it said of others', may still be judged. Not
@@ -161,14 +135,14 @@ static void take_item(struct member *m, json_t *document)
         if (round < m->round || round > m->round + 1 || !knows_signer(m, did))
             return;
         int64_t held = held_of(m, type, did, round, &first);
-        if (held < 2)
+        if (held < MEMBER_ALIKE)
             keep(m, document);
         if (held == 1)
             report_equivocation(m, did, first, document);
         return;
     }
     if (!strcmp(type, "amendment")) {
-        if (!strcmp(amendment_code(m->rules, m->previous, payload), "ok") && held_of(m, type, did, -1, NULL) < 4)
+        if (!strcmp(amendment_code(m->rules, m->previous, payload), "ok") && held_of(m, type, did, -1, NULL) < MEMBER_ENROLS)
             keep(m, document);
         return;
     }
@@ -179,7 +153,7 @@ static void take_item(struct member *m, json_t *document)
         return;
     if (!strcmp(type, "equivocation") && !equivocation_check(m->rules, payload, &m->signing, NULL))
         return;
-    if (held_of(m, type, did, -1, NULL) < (enrols ? 4 : 16) && (!is_stranger(m, document) || has_room(m)))
+    if (held_of(m, type, did, -1, NULL) < (enrols ? MEMBER_ENROLS : MEMBER_CLAIMS) && member_has_room(m, document))
         keep(m, document);
 }
 
@@ -262,7 +236,8 @@ static void take_opened(struct member *m, json_t *envelope, const char *type, co
     else
         take_item(m, document);
     if (json_object_get(m->wanted, cid) && !json_object_get(m->documents, cid) &&
-        (strcmp(type, "received") || record_memory_sound(m->memory, cid, payload)))
+        (strcmp(type, "received") ||
+         (value_find(m->rules->panel, "did", value_text(payload, "signer")) && record_memory_sound(m->memory, cid, payload))))
         keep(m, document);
     json_decref(document);
 }
@@ -336,72 +311,6 @@ static void take_certificate(struct member *m, json_t *certificate)
         json_object_set(known, name, certificate);
 }
 
-/* A certificate of q votes names this record: an honest member is among those who voted for it. */
-static bool is_certified(const struct member *m, const char *cid)
-{
-    const char *key;
-    json_t *certificate;
-    json_object_foreach(m->prepares, key, certificate)
-    {
-        if (value_is(certificate, "record", cid))
-            return true;
-    }
-    return json_object_get(m->commits, cid);
-}
-
-/* A record that this member itself speaks of. */
-static bool is_own(const struct member *m, const char *cid)
-{
-    const char *name;
-    json_t *payload;
-    json_object_foreach(m->own, name, payload)
-    {
-        if (value_is(payload, "record", cid))
-            return true;
-    }
-    return value_is(m->lock, "record", cid);
-}
-
-static bool names(const json_t *payload, const char *cid)
-{
-    return value_is(payload, "record", cid) || value_is(json_object_get(payload, "lock"), "record", cid);
-}
-
-/* Who speaks of this record, `but` left out: "" when nobody does. Borrowed. */
-static const char *namer_of(const struct member *m, const char *cid, const char *but)
-{
-    const char *key;
-    json_t *document;
-    json_object_foreach(m->statements, key, document)
-    {
-        const json_t *payload = json_object_get(document, "payload");
-        if (names(payload, cid) && !value_is(payload, "signer", but))
-            return value_text(payload, "signer");
-    }
-    return "";
-}
-
-/* Room for one more record that `did` names: each who names has a share of the table, so that none can fill it for the others. Where the
- * share is used up, the first that it alone names goes. */
-static void make_room(struct member *m, const char *did)
-{
-    size_t share = MEMBER_RECORDS / (json_array_size(m->rules->panel) + 1), held = 0;
-    const char *cid, *first = NULL;
-    json_t *namer;
-    json_object_foreach(m->namers, cid, namer)
-    {
-        if (strcmp(json_string_value(namer), did) || *namer_of(m, cid, did) || is_certified(m, cid) || is_own(m, cid))
-            continue;
-        held++;
-        first = first ? first : cid;
-    }
-    if (held < (share ? share : 1))
-        return;
-    json_object_del(m->records, first);
-    json_object_del(m->verdicts, first);
-    json_object_del(m->namers, first);
-}
-
 /* Only a record that someone of the panel speaks of may take up memory. */
 static void take_record(struct member *m, json_t *record)
 {
@@ -409,11 +318,11 @@ static void take_record(struct member *m, json_t *record)
     if (value_integer(record, "round") != m->round || !value_is(record, "run", m->rules->run) ||
         !signing_name(&m->signing, record, m->rules->record_most, cid) || json_object_get(m->records, cid))
         return;
-    snprintf(namer, sizeof namer, "%s", namer_of(m, cid, ""));
-    if (!*namer && !is_certified(m, cid))
+    snprintf(namer, sizeof namer, "%s", member_namer_of(m, cid, ""));
+    if (!*namer && !member_is_certified(m, cid))
         return;
     if (*namer)
-        make_room(m, namer);
+        member_make_room(m, namer);
     json_object_set_new(m->namers, cid, json_string(namer));
     json_object_set(m->records, cid, record);
     m->news++;

@@ -357,8 +357,126 @@ static void who_locked_nothing_keeps_nobody_from_enrolling(void **state)
         snprintf(did, sizeof did, "y%d", i);
         assert_non_null(enrol(&b, did));
     }
-    assert_null(enrol(&b, "z")); /* all that are left stand, or may */
     assert_int_equal(json_object_size(b.m.documents), MEMBER_STRANGERS);
+    assert_non_null(value_find(json_object_get(b.m.by_signer, "enrolment/x0"), "type", "enrolment"));
+    assert_non_null(enrol(&b, "z")); /* of all that are left nobody is known to have locked nothing: x0 came first */
+    assert_null(json_object_get(b.m.by_signer, "enrolment/x0"));
+    assert_int_equal(json_object_size(b.m.documents), MEMBER_STRANGERS);
+    const char *cid;
+    json_t *held;
+    json_object_foreach(b.m.documents, cid, held) json_object_set_new(b.m.codes, cid, json_string("ok"));
+    assert_null(enrol(&b, "late")); /* all have locked something */
+    json_array_append_new(b.rules.panel, json_pack("{s:s}", "did", "x1"));
+    assert_non_null(enrol(&b, "late")); /* who is named by the spec takes no stranger's room */
+    tear_down(&b);
+}
+
+static json_t *contribute(struct bench *b, const char *did, int round)
+{
+    char cid[CID_TEXT];
+    json_t *payload = json_pack("{s:s, s:s, s:i}", "run", "run", "signer", did, "round", round);
+    json_t *envelope = json_pack("{s:s, s:O}", "type", "contribution", "payload", payload);
+    value_cid(payload, cid);
+    member_take(&b->m, envelope);
+    json_decref(envelope);
+    json_decref(payload);
+    return json_object_get(b->m.documents, cid);
+}
+
+/* Where the spec asks for no deposit, too: ever new keys leave no more behind than so many may. */
+static void strangers_without_end_take_up_no_more_than_their_room(void **state)
+{
+    struct bench b;
+    char did[24];
+    (void)state;
+    set_up(&b);
+    b.rules.trainers_limit = 9;
+    b.m.unasked = json_array();
+    b.m.unanswered = json_array();
+    b.m.uncounted = json_array();
+    for (int i = 0; i < 3 * MEMBER_STRANGERS; i++) {
+        snprintf(did, sizeof did, "x%d", i);
+        assert_non_null(enrol(&b, did));
+        assert_non_null(contribute(&b, did, 5));
+    }
+    assert_int_equal(json_object_size(b.m.documents), 2 * MEMBER_STRANGERS);
+    assert_int_equal(json_object_size(b.m.by_signer), 2 * MEMBER_STRANGERS);
+    assert_int_equal(json_array_size(b.m.unasked), 2 * MEMBER_STRANGERS);
+    assert_int_equal(json_array_size(b.m.unanswered), 2 * MEMBER_STRANGERS);
+    assert_int_equal(json_array_size(b.m.uncounted), 2 * MEMBER_STRANGERS);
+    assert_null(contribute(&b, "x0", 5)); /* it has to enrol again */
+    assert_non_null(enrol(&b, "x0"));
+    assert_non_null(contribute(&b, "x0", 5));
+    json_decref(b.m.unanswered);
+    json_decref(b.m.uncounted);
+    tear_down(&b);
+}
+
+/* As many as take part say as much as each may, the kinds that ask for nothing but the right to say it. */
+static void moves_of_many_leave_room_for_contributions_and_for_the_panel(void **state)
+{
+    enum { MANY = 200 };
+    static const char *const kinds[] = { "challenge", "opening", "pick" };
+    struct bench b;
+    char did[24];
+    (void)state;
+    set_up(&b);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(did, sizeof did, "m%d", i);
+        json_array_append_new(previous_list(&b, "members"), json_pack("{s:s, s:s}", "did", did, "role", "trainer"));
+    }
+    for (int i = 0; i < MANY; i++) {
+        snprintf(did, sizeof did, "m%d", i);
+        for (int kind = 0; kind < 3; kind++)
+            for (int n = 0; n <= MEMBER_CLAIMS; n++)
+                assert_true(!say(&b, kinds[kind], did, "c-nothing", 100 * kind + n) == (n == MEMBER_CLAIMS));
+    }
+    assert_int_equal(json_object_size(b.m.documents), MANY * 3 * MEMBER_CLAIMS);
+    assert_non_null(contribute(&b, "a", 4));
+    assert_non_null(contribute(&b, "f", 5));
+    assert_non_null(say(&b, "challenge", "s1", "c-a", 4));
+    assert_non_null(say(&b, "opening", "a", "c-a", 5));
+    tear_down(&b);
+}
+
+/* A list of s1 that others name in their records. Its CID, and whether it is held now. */
+static bool hear_list(struct bench *b, const char *signer, int number, char cid[CID_TEXT])
+{
+    json_t *payload =
+        json_pack("{s:s, s:s, s:i, s:i, s:{s:i, s:i}, s:i, s:[], s:[], s:n}", "run", "run", "signer", signer, "round", 4, "view",
+                  0, "head", "height", 1, "time", number, "funded", 0, "items", "checked", "lock");
+    json_t *envelope = json_pack("{s:s, s:O}", "type", "received", "payload", payload);
+    value_cid(payload, cid);
+    json_object_set_new(b->m.wanted, cid, json_integer(0));
+    member_take(&b->m, envelope);
+    json_decref(envelope);
+    json_decref(payload);
+    return json_object_get(b->m.documents, cid);
+}
+
+/* It says another to each, and others name them all. What it says first gives way, but what this member has voted on. */
+static void one_of_the_panel_that_says_ever_more_lists_takes_only_its_own_room(void **state)
+{
+    struct bench b;
+    struct record_memory memory = { 0 };
+    char first[CID_TEXT], second[CID_TEXT], cid[CID_TEXT];
+    (void)state;
+    set_up(&b);
+    b.m.memory = &memory;
+    b.m.statements = json_object();
+    b.m.seen = json_object();
+    assert_true(hear_list(&b, "s1", 0, first));
+    assert_true(hear_list(&b, "s1", 1, second));
+    b.m.records = json_pack("{s:{s:[s]}}", "r", "received", first);
+    b.m.own = json_pack("{s:{s:s}}", "prepare", "record", "r");
+    for (int i = 2; i < 3 * MEMBER_SAID; i++)
+        assert_true(hear_list(&b, "s1", i, cid));
+    assert_int_equal(json_array_size(json_object_get(b.m.by_signer, "received/s1")), MEMBER_SAID);
+    assert_non_null(json_object_get(b.m.documents, first));
+    assert_null(json_object_get(b.m.documents, second));
+    assert_true(hear_list(&b, "s1", 1, second)); /* it is had again when a record asks for it */
+    assert_false(hear_list(&b, "nobody", 1, cid));
+    record_memory_clear(&memory);
     tear_down(&b);
 }
 
@@ -374,6 +492,9 @@ int main(void)
         cmocka_unit_test(moves_about_nothing_that_is_open_are_held_for_a_round),
         cmocka_unit_test(a_member_says_no_more_than_others_take),
         cmocka_unit_test(who_locked_nothing_keeps_nobody_from_enrolling),
+        cmocka_unit_test(strangers_without_end_take_up_no_more_than_their_room),
+        cmocka_unit_test(moves_of_many_leave_room_for_contributions_and_for_the_panel),
+        cmocka_unit_test(one_of_the_panel_that_says_ever_more_lists_takes_only_its_own_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
