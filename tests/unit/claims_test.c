@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "runtime/round/member_state.h"
+#include "tests/fixture/signing.h"
 
 /* A member s0 in round 4, with records of rounds 0 to 3; in round 3 the trainers a to d gave c-a to c-d. */
 struct bench {
@@ -15,22 +16,6 @@ struct bench {
     struct member m;
     struct actions out;
 };
-
-static json_t *plain_sign(void *context, const char *type, json_t *payload, struct error *err)
-{
-    (void)context;
-    (void)err;
-    return json_pack("{sssO}", "type", type, "payload", payload);
-}
-
-static json_t *plain_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
-{
-    (void)context;
-    (void)err;
-    snprintf(type, 32, "%s", value_text(envelope, "type"));
-    value_cid(json_object_get(envelope, "payload"), cid);
-    return json_incref(json_object_get(envelope, "payload"));
-}
 
 static json_t *one_record(int round, const json_t *members)
 {
@@ -62,7 +47,7 @@ static void set_up(struct bench *b)
                                     .panel = json_pack("[{s:s}, {s:s}]", "did", "s0", "did", "s1") } };
     b->m = (struct member){ .rules = &b->rules,
                             .did = "s0",
-                            .signing = { .sign = plain_sign, .open = plain_open },
+                            .signing = fixture_signing(),
                             .out = &b->out,
                             .now = 50,
                             .round = 4,

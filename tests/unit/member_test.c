@@ -9,22 +9,7 @@
 
 #include "runtime/round/member_state.h"
 #include "runtime/round/seed.h"
-
-static json_t *plain_sign(void *context, const char *type, json_t *payload, struct error *err)
-{
-    (void)context;
-    (void)err;
-    return json_pack("{sssO}", "type", type, "payload", payload);
-}
-
-static json_t *plain_open(void *context, const json_t *envelope, char type[32], char cid[CID_TEXT], struct error *err)
-{
-    (void)context;
-    (void)err;
-    snprintf(type, 32, "%s", value_text(envelope, "type"));
-    value_cid(json_object_get(envelope, "payload"), cid);
-    return json_incref(json_object_get(envelope, "payload"));
-}
+#include "tests/fixture/signing.h"
 
 /* A panel of `size`, s0, s1, ..., all but (size - 1) / 3 of them the threshold. */
 static void read_rules(struct rules *rules, int size)
@@ -50,9 +35,7 @@ static void read_rules(struct rules *rules, int size)
 
 static struct member *make_member(const struct rules *rules)
 {
-    struct member_start start = {
-        .rules = rules, .did = "s0", .signing = { .sign = plain_sign, .open = plain_open }, .fresh = true
-    };
+    struct member_start start = { .rules = rules, .did = "s0", .signing = fixture_signing(), .fresh = true };
     struct member *member = member_new(&start, NULL);
     assert_non_null(member);
     return member;
@@ -176,7 +159,7 @@ static struct member *start_member(const struct rules *rules, json_t *durable, j
 {
     struct member_start start = { .rules = rules,
                                   .did = "s0",
-                                  .signing = { .sign = plain_sign, .open = plain_open },
+                                  .signing = fixture_signing(),
                                   .enrolment = enrolment,
                                   .durable = durable,
                                   .finals = finals,
@@ -292,9 +275,7 @@ static void no_stretch_of_silent_syncers_keeps_a_machine_from_hearing(void **sta
         for (int i = 0; i < PANEL; i++) {
             snprintf(name, sizeof name, "s%d", i);
 
-            struct member_start start = {
-                .rules = &rules, .did = name, .signing = { .sign = plain_sign, .open = plain_open }, .fresh = true
-            };
+            struct member_start start = { .rules = &rules, .did = name, .signing = fixture_signing(), .fresh = true };
             struct member *member = member_new(&start, NULL);
             json_t *to = member_readers(member, record), *did;
             size_t k;
