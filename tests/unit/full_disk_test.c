@@ -1,7 +1,7 @@
 /* Every write point of a node's stores fails: the disk is full, once or until room is made, or does not sync, and takes what it was given for
  * written all the same. The step says so, nothing that was acknowledged is lost, and the same step works once the disk does. */
-#include "crashing.h"
 #include "runtime/ledger/local.h"
+#include "tests/unit/crashing.h"
 
 /* What becomes of the node once a step has failed. */
 enum end {
@@ -73,11 +73,11 @@ static void run_steps(const char *folder, int first, enum end end)
         if (!stores_open(&s, folder))
             _exit(1);
     }
-    for (int i = first; i < STEPS; i++) {
-        if (!step(&s, folder, i)) {
+    for (int i = first; i < STORES_STEPS; i++) {
+        if (!stores_step(&s, folder, i)) {
             say_so(&s);
             end_there(end);
-            if (!step(&s, folder, i))
+            if (!stores_step(&s, folder, i))
                 _exit(2);
         }
         *acknowledged = i + 1;
@@ -139,7 +139,6 @@ static void make_blocks(const char *folder, int first, enum end end)
 
 static int in_process(const char *folder, void (*runs)(const char *folder, int first, enum end end), const struct trouble *t)
 {
-    int status;
     pid_t pid;
 
     *acknowledged = 0;
@@ -152,14 +151,12 @@ static int in_process(const char *folder, void (*runs)(const char *folder, int f
         disk.lasting = t->lasting;
         runs(folder, 0, t->end);
     }
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return exit_of(pid);
 }
 
 /* Another process, on a disk that is well again, with what the first one lost. */
 static int goes_on(const char *folder, void (*runs)(const char *folder, int first, enum end end))
 {
-    int status;
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -168,14 +165,12 @@ static int goes_on(const char *folder, void (*runs)(const char *folder, int firs
         take_lost();
         runs(folder, *acknowledged, GOES_ON_AND_CUT);
     }
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return exit_of(pid);
 }
 
 /* On a disk that takes nothing a folder opens, and what it holds is read. */
 static int opens_on_a_full_disk(const char *folder)
 {
-    int status;
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -189,17 +184,16 @@ static int opens_on_a_full_disk(const char *folder)
             print_message("%s: %s\n", s.err.place, s.err.message);
             _exit(1);
         }
-        _exit(journal_load_round(s.journal, run, &round, &view, &text, &s.err) ? 0 : 2);
+        _exit(journal_load_round(s.journal, stores_run, &round, &view, &text, &s.err) ? 0 : 2);
     }
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return exit_of(pid);
 }
 
-static void check(const char *folder, const struct trouble *t, struct buffer *held)
+static void check(const char *folder, const struct stores_states *states, const struct trouble *t, struct buffer *held)
 {
     int status;
 
-    clear(folder);
+    fixture_remove(folder);
     status = in_process(folder, run_steps, t);
 
     if (t->end == RESTARTED && status == 9)
@@ -211,35 +205,31 @@ static void check(const char *folder, const struct trouble *t, struct buffer *he
         fail_msg("point %ld, lasting %d, end %d: status %d after step %d", t->at, t->lasting, t->end, status, done);
     if (t->end == KILLED && done > 2 && opens_on_a_full_disk(folder) != 0)
         fail_msg("point %ld: the folder does not open on a full disk", t->at);
-    if (!look(folder, held) || !follows(held, done))
+    if (!stores_look(folder, held) || !stores_follow(states, held, done))
         fail_msg("point %ld, lasting %d, end %d: after step %d it holds\n%s", t->at, t->lasting, t->end, done, buffer_text(held));
 }
 
 static void whatever_fails_is_told_and_nothing_acknowledged_is_lost(void **state)
 {
-    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     char folder[64];
+    struct stores_states states;
     struct buffer held = { 0 };
     long points, failures = 0;
 
     (void)state;
-    snprintf(folder, sizeof folder, "%s/rondo_full_XXXXXX", memory);
-    assert_non_null(mkdtemp(folder));
-    note_states(folder);
-    clear(folder);
-    assert_int_equal(node_runs(folder, 0, -1, CUT_BEFORE, false, &points), 0);
+    crash_folder(folder);
+    points = undisturbed(folder, &states);
     for (long at = 0; at < points; at++) {
         for (int end = 0; end < ENDS; end++, failures++)
-            check(folder, &(struct trouble){ .at = at, .end = (enum end)end }, &held);
-        check(folder, &(struct trouble){ .at = at, .lasting = true, .end = GOES_ON }, &held);
-        check(folder, &(struct trouble){ .at = at, .lasting = true, .end = KILLED }, &held);
+            check(folder, &states, &(struct trouble){ .at = at, .end = (enum end)end }, &held);
+        check(folder, &states, &(struct trouble){ .at = at, .lasting = true, .end = GOES_ON }, &held);
+        check(folder, &states, &(struct trouble){ .at = at, .lasting = true, .end = KILLED }, &held);
         failures += 2;
     }
     print_message("%ld write points, %ld failures\n", points, failures);
     buffer_free(&held);
-    for (int i = 0; i < seen_count; i++)
-        buffer_free(&seen[i]);
-    clear(folder);
+    stores_states_free(&states);
+    fixture_remove(folder);
 }
 
 static void a_ledger_keeps_every_block_it_told_of(void **state)
@@ -248,8 +238,7 @@ static void a_ledger_keeps_every_block_it_told_of(void **state)
     long failures = 0;
 
     (void)state;
-    snprintf(folder, sizeof folder, "%s/rondo_full_XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(folder));
+    crash_folder(folder);
     snprintf(path, sizeof path, "%s/ledger.db", folder);
     assert_int_equal(in_process(folder, make_blocks, &(struct trouble){ .at = -1 }), 0);
 
@@ -263,7 +252,7 @@ static void a_ledger_keeps_every_block_it_told_of(void **state)
             uint64_t height = 0;
             int status;
 
-            clear(folder);
+            fixture_remove(folder);
             assert_int_equal(mkdir(folder, 0755), 0);
             status = in_process(folder, make_blocks, &t);
             if (t.end == RESTARTED && status == 9)
@@ -276,7 +265,7 @@ static void a_ledger_keeps_every_block_it_told_of(void **state)
                          (int)height, err.place, err.message);
         }
     print_message("%ld write points, %ld failures\n", points, failures);
-    clear(folder);
+    fixture_remove(folder);
 }
 
 int main(void)
@@ -286,7 +275,7 @@ int main(void)
         cmocka_unit_test(a_ledger_keeps_every_block_it_told_of),
     };
 
-    acknowledged = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    lost = mmap(NULL, (LOST + 1) * sizeof *lost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    acknowledged = shared(2 * sizeof *acknowledged);
+    lost = shared((LOST + 1) * sizeof *lost);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
