@@ -9,6 +9,7 @@
 
 #include "runtime/ledger/escrow.h"
 #include "runtime/ledger/local.h"
+#include "tests/fixture/fixture.h"
 
 #define MEMBERS 4
 #define NOW     1000
@@ -22,16 +23,6 @@ struct world {
     struct error err;
 };
 
-static struct account_key key_of(uint8_t number)
-{
-    uint8_t bytes[32] = { 0 };
-    struct account_key key;
-
-    bytes[31] = number;
-    assert_true(account_key_from_bytes(bytes, &key));
-    return key;
-}
-
 static struct address name(uint8_t number)
 {
     return (struct address){ { [0] = 0xaa, [19] = number } };
@@ -44,7 +35,7 @@ static int begin(void **state)
     w->domain = ledger_local_domain(31337);
     w->book = escrow_book_new(&w->domain);
     for (int i = 0; i < MEMBERS; i++) {
-        w->keys[i] = key_of((uint8_t)(i + 1));
+        w->keys[i] = fixture_account((uint8_t)(i + 1));
         for (int j = i; j > 0; j--) {
             struct account_key swap = w->keys[j];
 
@@ -216,7 +207,7 @@ static void a_release_needs_enough_panel_signatures_in_order_and_over_exactly_th
     struct world *w = *state;
     struct transaction t;
     struct account_signature swap;
-    struct account_key stranger = key_of(99);
+    struct account_key stranger = fixture_account(99);
     struct hash digest;
 
     assert_true(apply(w, creation(w, 1), NOW));

@@ -1,25 +1,23 @@
 /* ledger_test.c - ledger server and client over loopback, and the server as a process of its own. */
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <sqlite3.h>
 
 #include "native/base/file.h"
 #include "runtime/ledger/client.h"
 #include "runtime/ledger/server.h"
 #include "runtime/ledger/transaction.h"
+#include "tests/fixture/fixture.h"
 #include "tests/unit/loop_run.h"
+#include "tests/unit/sick_disk.h"
 
 #define CHAIN 31337
 
@@ -48,16 +46,6 @@ struct world {
     uint64_t next;
 };
 
-static struct account_key key_of(uint8_t number)
-{
-    uint8_t bytes[32] = { 0 };
-    struct account_key key;
-
-    bytes[31] = number;
-    assert_true(account_key_from_bytes(bytes, &key));
-    return key;
-}
-
 static void start_server(struct world *w)
 {
     w->server = ledger_server_new(&w->loop, &w->options, &w->err);
@@ -68,12 +56,11 @@ static int begin(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
 
-    snprintf(w->folder, sizeof w->folder, "/tmp/rondo-ledger-XXXXXX");
-    assert_non_null(mkdtemp(w->folder));
+    fixture_folder(w->folder);
     snprintf(w->path, sizeof w->path, "%s/ledger.db", w->folder);
     snprintf(w->url_file, sizeof w->url_file, "%s/url", w->folder);
     uv_loop_init(&w->loop);
-    w->sponsor = key_of(1), w->member = key_of(3);
+    w->sponsor = fixture_account(1), w->member = fixture_account(3);
     w->allocation = (struct ledger_allocation){ account_address(&w->sponsor), 1000000 };
     w->genesis = (struct ledger_genesis){ .chain = CHAIN, .block_ms = 20, .allocations = &w->allocation, .allocation_count = 1 };
     w->options = (struct ledger_options){ .path = w->path, .genesis = &w->genesis, .url_file = w->url_file };
@@ -87,8 +74,6 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct world *w = *state;
-    static const char *const names[] = { "ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db.lock", "url" };
-    char path[128];
     int busy;
 
     ledger_free(w->ledger);
@@ -96,11 +81,7 @@ static int end(void **state)
     ledger_server_free(w->server);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     busy = uv_loop_close(&w->loop);
-    for (int i = 0; i < 5; i++) {
-        snprintf(path, sizeof path, "%s/%s", w->folder, names[i]);
-        unlink(path);
-    }
-    rmdir(w->folder);
+    fixture_remove(w->folder);
     free(w);
     return busy;
 }
@@ -412,47 +393,24 @@ static void json_rpc_is_read_strictly(void **state)
 
 /* ---- a disk that fails ---- */
 
-static bool unreadable; /* reads of files fail; SQLite's too */
-
-ssize_t pread64(int fd, void *bytes, size_t count, off_t at)
-{
-    if (unreadable) {
-        errno = EIO;
-        return -1;
-    }
-    return syscall(SYS_pread64, fd, bytes, count, at);
-}
-
-ssize_t pread(int fd, void *bytes, size_t count, off_t at)
-{
-    return pread64(fd, bytes, count, at);
-}
-
 static void a_server_that_can_neither_write_nor_read_its_file_closes_its_port(void **state)
 {
     struct world *w = *state;
     struct buffer bytes = { 0 };
-    struct rlimit open, tight;
-    sqlite3 *other;
+    struct rlimit room;
 
     creation(w, 0, 0, soon(), &bytes);
     run_for(w, 50);
-    assert_int_equal(sqlite3_open(w->path, &other), SQLITE_OK); /* so that what SQLite remembers counts for nothing */
-    assert_int_equal(sqlite3_exec(other, "create table other (x)", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(other);
-    signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &open);
-    tight = open;
-    tight.rlim_cur = 4096;
+    disk_forget(w->path);
     ledger_submit(w->ledger, bytes.bytes, bytes.size, then(w));
     while (!ledger_local_waiting(ledger_server_local(w->server)))
         uv_run(&w->loop, UV_RUN_ONCE);
-    setrlimit(RLIMIT_FSIZE, &tight);
+    disk_fill(&room);
     unreadable = true;
     for (int i = 0; i < 100000 && ledger_server_sound(w->server, &w->err); i++)
         uv_run(&w->loop, UV_RUN_ONCE);
     unreadable = false;
-    setrlimit(RLIMIT_FSIZE, &open);
+    disk_empty(&room);
     assert_int_equal(w->err.code, ERROR_FAULT);
     while (!w->done)
         uv_run(&w->loop, UV_RUN_ONCE);
