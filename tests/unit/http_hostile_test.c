@@ -5,17 +5,7 @@
 
 static void a_body_over_the_limit_is_refused_before_it_is_read(void **state)
 {
-    struct world *w = *state;
-    char text[2048];
-    int fd = raw_open(w);
-
-    raw_send(fd, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n");
-    run_for(w, 50);
-    assert_true(raw_read(fd, text, sizeof text) > 0);
-    assert_non_null(strstr(text, "413"));
-    assert_non_null(strstr(text, "\"code\":\"limit\""));
-    assert_int_equal(w->handled, 0);
-    close(fd);
+    assert_refused(*state, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n", "413", "\"code\":\"limit\"");
 }
 
 static void bodies_that_are_only_announced_keep_nobody_out(void **state)
@@ -56,30 +46,13 @@ static void bodies_that_are_only_announced_keep_nobody_out(void **state)
 
 static void a_refusal_at_the_headers_ends_the_upload(void **state)
 {
-    struct world *w = *state;
-    char text[2048];
-    int fd = raw_open(w);
-
-    raw_send(fd, "PUT /closed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc");
-    run_for(w, 50);
-    raw_read(fd, text, sizeof text);
-    assert_non_null(strstr(text, "403"));
-    assert_non_null(strstr(text, "enrol first"));
-    assert_int_equal(w->handled, 0);
-    close(fd);
+    assert_refused(*state, "PUT /closed HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc", "403", "enrol first");
 }
 
 static void a_body_of_unknown_length_is_refused(void **state)
 {
-    struct world *w = *state;
-    char text[2048];
-    int fd = raw_open(w);
-
-    raw_send(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
-    run_for(w, 50);
-    raw_read(fd, text, sizeof text);
-    assert_non_null(strstr(text, "411"));
-    close(fd);
+    assert_refused(*state, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "411",
+                   "Content-Length");
 }
 
 static void garbage_gets_an_error_and_the_server_lives(void **state)

@@ -71,6 +71,8 @@ static void connections_are_kept_between_calls(void **state)
 
 /* ---- tests: answers that come later ---- */
 
+static const char events[] = "GET /events HTTP/1.1\r\nHost: x\r\n\r\n";
+
 static void a_deferred_request_is_answered_from_the_loop(void **state)
 {
     struct world *w = *state;
@@ -104,7 +106,7 @@ static void closing_the_server_tells_deferred_requests_and_streams(void **state)
     int a = raw_open(w), b = raw_open(w);
 
     raw_send(a, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
-    raw_send(b, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_send(b, events);
     run_for(w, 50);
     assert_non_null(w->held);
     assert_non_null(w->stream);
@@ -126,12 +128,10 @@ static void a_handler_that_forgets_to_answer_gives_500(void **state)
 static void events_arrive_as_they_are_sent(void **state)
 {
     struct world *w = *state;
-    char text[2048];
+    char text[RAW_ANSWER];
     int fd = raw_open(w);
 
-    raw_send(fd, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
-    run_for(w, 50);
-    assert_true(raw_read(fd, text, sizeof text) > 0);
+    assert_true(raw_ask(w, fd, events, text) > 0);
     assert_non_null(strstr(text, "text/event-stream"));
     assert_non_null(strstr(text, ":\n\n"));
     event_stream_send(w->stream, "12", "record", "{\"a\":1}\nsecond");
@@ -152,7 +152,7 @@ static void a_listener_that_does_not_read_is_cut_off(void **state)
 
     memset(line, 'x', 65536);
     line[65536] = '\0';
-    raw_send(fd, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_send(fd, events);
     run_for(w, 50);
     for (int i = 0; i < 400 && w->stream; i++) {
         event_stream_send(w->stream, NULL, NULL, line);
@@ -171,7 +171,7 @@ static void more_streams_than_allowed_get_503(void **state)
     struct world *w = *state;
     int fd = raw_open(w);
 
-    raw_send(fd, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    raw_send(fd, events);
     run_for(w, 50);
     assert_problem(get(w, "/events"), 503, "limit");
     close(fd);

@@ -21,6 +21,8 @@
 #include "runtime/net/http_server.h"
 #include "tests/unit/loop_run.h"
 
+enum { RAW_ANSWER = 2048 };
+
 struct world {
     uv_loop_t loop;
     struct http_server *server;
@@ -151,11 +153,12 @@ static inline bool knows(const struct public_key *key, void *context)
     return public_key_equal(key, &known);
 }
 
-static inline int begin_with(void **state, struct http_limits limits)
+/* `tls`: the server's secret, or NULL. */
+static inline int begin_with(void **state, struct http_limits limits, const uint8_t *tls)
 {
     struct world *w = calloc(1, sizeof *w);
     struct error err;
-    struct http_server_options options = { .routes = routes, .context = w, .limits = &limits, .knows = knows };
+    struct http_server_options options = { .routes = routes, .context = w, .limits = &limits, .knows = knows, .tls = tls };
 
     uv_loop_init(&w->loop);
     w->server = http_server_new(&w->loop, &options, &err);
@@ -167,7 +170,7 @@ static inline int begin_with(void **state, struct http_limits limits)
 
 static inline int begin(void **state)
 {
-    return begin_with(state, http_limits_default);
+    return begin_with(state, http_limits_default, NULL);
 }
 
 static inline int begin_strict(void **state)
@@ -180,7 +183,7 @@ static inline int begin_strict(void **state)
     limits.streams = 1;
     limits.header_bytes = 8192;
     limits.body_bytes = 400000;
-    return begin_with(state, limits);
+    return begin_with(state, limits, NULL);
 }
 
 static inline int begin_few(void **state)
@@ -190,7 +193,7 @@ static inline int begin_few(void **state)
     limits.requests_per_second = 1;
     limits.burst = 5;
     limits.connections_per_address = 3;
-    return begin_with(state, limits);
+    return begin_with(state, limits, NULL);
 }
 
 static inline int end(void **state)
@@ -223,19 +226,24 @@ static inline void on_done(void *context, struct http_answer *answer)
     answer->body = (struct buffer){ 0 };
 }
 
-static inline struct http_answer *ask(struct world *w, struct http_call call, const char *path)
+static inline struct http_answer *ask_at(struct world *w, struct http_call call, const char *base, const char *path)
 {
-    char *url = http_url_join(http_server_url(w->server), path);
+    char *url = http_url_join(base, path);
     unsigned before = w->done;
     struct error err;
 
     call.url = url;
     assert_non_null(http_client_send(w->client, &call, on_done, w, &err));
     free(url);
-    for (int i = 0; i < 1000 && w->done == before; i++)
+    for (int i = 0; i < 10000 && w->done == before; i++)
         uv_run(&w->loop, UV_RUN_ONCE);
     assert_int_equal(w->done, before + 1);
     return &w->last;
+}
+
+static inline struct http_answer *ask(struct world *w, struct http_call call, const char *path)
+{
+    return ask_at(w, call, http_server_url(w->server), path);
 }
 
 static inline struct http_answer *get(struct world *w, const char *path)
@@ -276,6 +284,27 @@ static inline ssize_t raw_read(int fd, char *out, size_t size)
 
     out[got > 0 ? got : 0] = '\0';
     return got == 0 ? -1 : got < 0 ? 0 : got;
+}
+
+/* Sends it; what has come back 50 ms later. */
+static inline ssize_t raw_ask(struct world *w, int fd, const char *request, char answer[RAW_ANSWER])
+{
+    raw_send(fd, request);
+    run_for(w, 50);
+    return raw_read(fd, answer, RAW_ANSWER);
+}
+
+/* No handler sees it; its answer has both texts. */
+static inline void assert_refused(struct world *w, const char *request, const char *status, const char *says)
+{
+    char answer[RAW_ANSWER];
+    int fd = raw_open(w);
+
+    raw_ask(w, fd, request, answer);
+    assert_non_null(strstr(answer, status));
+    assert_non_null(strstr(answer, says));
+    assert_int_equal(w->handled, 0);
+    close(fd);
 }
 
 /* Before the tests: the keys that sign requests. */

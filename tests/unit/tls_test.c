@@ -1,88 +1,18 @@
 /* tls_test.c - a certificate of one's own, pins in URLs, and a server and client that speak TLS on one loop. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <sodium.h>
-
-#include "runtime/net/http_client.h"
-#include "runtime/net/http_server.h"
 #include "runtime/net/tls.h"
+#include "tests/unit/http_world.h"
 
 static const uint8_t secret[TLS_SECRET] = { 1 }, other[TLS_SECRET] = { 2 };
 static struct error err;
 
-struct world {
-    uv_loop_t loop;
-    struct http_server *server;
-    struct http_client *client;
-    unsigned done;
-    struct http_answer last;
-};
-
-static void on_echo(struct http_request *request, void *context)
+static int begin_tls(void **state)
 {
-    size_t size;
-    const uint8_t *body = http_request_body(request, &size);
-
-    (void)context;
-    http_answer_bytes(request, 200, "application/octet-stream", body ? body : (const uint8_t *)"", size);
-}
-
-static const struct http_route routes[] = { { "POST", "/echo", 4u << 20, NULL, on_echo }, { 0 } };
-
-static int begin(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    struct http_server_options options = { .routes = routes, .context = w, .tls = secret };
-
-    uv_loop_init(&w->loop);
-    w->server = http_server_new(&w->loop, &options, &err);
-    w->client = http_client_new(&w->loop, NULL, &err);
-    *state = w;
-    return !w->server || !w->client;
-}
-
-static int end(void **state)
-{
-    struct world *w = *state;
-
-    http_client_free(w->client);
-    http_server_free(w->server);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    if (uv_loop_close(&w->loop))
-        return 1;
-    buffer_free(&w->last.body);
-    free(w);
-    return 0;
-}
-
-static void on_done(void *context, struct http_answer *answer)
-{
-    struct world *w = context;
-
-    w->done++;
-    buffer_free(&w->last.body);
-    w->last = *answer;
-    answer->body = (struct buffer){ 0 };
+    return begin_with(state, http_limits_default, secret);
 }
 
 static struct http_answer *echo(struct world *w, const char *base, const void *body, size_t size)
 {
-    char *url = http_url_join(base, "/echo");
-    struct http_call call = { .method = "POST", .url = url, .body = body, .size = size };
-    unsigned before = w->done;
-
-    assert_non_null(http_client_send(w->client, &call, on_done, w, &err));
-    free(url);
-    for (int i = 0; i < 10000 && w->done == before; i++)
-        uv_run(&w->loop, UV_RUN_ONCE);
-    assert_int_equal(w->done, before + 1);
-    return &w->last;
+    return ask_at(w, (struct http_call){ .method = "POST", .body = body, .size = size }, base, "/echo");
 }
 
 /* The server's URL with another pin, or none. */
@@ -208,15 +138,15 @@ static void plain_http_gets_nothing_from_a_server_with_tls(void **state)
     assert_int_equal(echo(w, http_server_url(w->server), "x", 1)->status, 200);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TLS(name) cmocka_unit_test_setup_teardown(name, begin_tls, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_secret_has_one_fingerprint),  cmocka_unit_test(a_pin_is_read_as_it_was_added),
-        cmocka_unit_test(what_is_no_pin_is_refused),       T(a_pinned_server_is_spoken_to),
-        T(another_key_than_promised_is_refused_by_name),   T(a_certificate_of_its_own_without_a_pin_is_not_trusted),
-        T(plain_http_gets_nothing_from_a_server_with_tls),
+        cmocka_unit_test(one_secret_has_one_fingerprint),    cmocka_unit_test(a_pin_is_read_as_it_was_added),
+        cmocka_unit_test(what_is_no_pin_is_refused),         TLS(a_pinned_server_is_spoken_to),
+        TLS(another_key_than_promised_is_refused_by_name),   TLS(a_certificate_of_its_own_without_a_pin_is_not_trusted),
+        TLS(plain_http_gets_nothing_from_a_server_with_tls),
     };
 
     return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);
