@@ -1,6 +1,7 @@
 /* member_state.h - a member's memory, shared by the files that hold its rules. Of no interest outside this folder.
  *
  *     member.c          events, the open round's life, durable state
+ *     member_forget.c   what no later round can need
  *     member_take.c     messages: documents, records, certificates, final rounds
  *     member_room.c     who gives way where there is no more room
  *     member_collect.c  items: what is checked, replayed and listed in `received`
@@ -51,7 +52,7 @@ struct member {
     const json_t *previous; /* borrowed from finals; NULL in round 0 */
     size_t verified, released;
     json_t *documents;    /* those of type `received` pass received_check; cid -> { type, cid, payload, envelope, at } */
-    json_t *by_signer;    /* "type/signer" -> those of them, in the order they came; member_kept and forget keep it */
+    json_t *by_signer;    /* "type/signer" -> those of them, in the order they came; member_kept and member_forget keep it */
     json_t *listed;       /* cid -> the round whose record lists this item */
     json_t *wanted;       /* cid -> time of the last FETCH */
     json_t *codes;        /* cid -> code of a contribution or of a move of a dispute */
@@ -151,6 +152,11 @@ const char *member_name_of(const struct member *m, int64_t round);     /* its CI
 
 /* What a worker needs to know of a contribution of a decided round; NULL where its records are not held. New reference. */
 json_t *member_context_of(const struct member *m, int64_t round, const char *did);
+
+/* member_forget.c: drops requests of rounds up to this one, which is given up: a later one may need them again, as for a correction that took too
+ * long; documents of rounds that were computed again, what a record listed that was, and what was asked for those that are settled. */
+void member_forget_requests(struct member *m, int64_t round);
+void member_forget(struct member *m);
 
 /* member_collect.c: takes note of a document that was kept, and of a code that came. */
 void member_signed_key(char key[MEMBER_SIGNED], const char *type, const char *did);
