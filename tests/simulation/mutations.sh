@@ -91,7 +91,7 @@ mutation amnesia member.c 's/ && (m->round == 0 || !m->unproven)//' \
     "who lost its disk abstains until a record lists its new enrolment"
 mutation twice record.c 's/if (ok > 1)/if (ok > 9)/' \
     "two contributions of one trainer are both refused"
-mutation few record.c 's/if (accepted < (size_t)amendment_quorum(.*))$/if (!accepted)/' \
+mutation few record_fold.c 's/if (accepted < (size_t)amendment_quorum(.*))$/if (!accepted)/' \
     "a round below its quorum is skipped"
 mutation kept_lie fold.c 's/if (!fold_is_removed(convicted/if (true || !fold_is_removed(convicted/' \
     "a fold leaves out what the convicted gave"
