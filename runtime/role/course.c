@@ -269,6 +269,13 @@ bool course_knows(const struct course *c, const struct public_key *signer)
     return false;
 }
 
+bool course_has_member(const struct course *c, const struct public_key *signer)
+{
+    char did[DID_TEXT];
+
+    return is_member(c, did_text(signer, did));
+}
+
 bool course_invites(const struct course *c, const struct public_key *key)
 {
     const struct run_spec *spec = &c->spec;

@@ -64,6 +64,8 @@ bool course_has_room(const struct course *course, const struct document *documen
 uint64_t course_carry_limit(const struct course *course);
 /* Enrolled, a member of the newest record, of the panel, or the sponsor. */
 bool course_knows(const struct course *course, const struct public_key *signer);
+/* A member of the newest record that is known here. */
+bool course_has_member(const struct course *course, const struct public_key *signer);
 
 /* Known, or somebody whom the spec lets enrol. */
 bool course_invites(const struct course *course, const struct public_key *key);

@@ -5,18 +5,21 @@
 #include "runtime/role/fetch.h"
 #include "runtime/store/object.h"
 
-enum { EXPECTED_MOST = 65536 };
+/* Of those that are no members a node may have missed the record that takes them in; but their keys may cost nothing. */
+enum { STRANGERS_MOST = 8192 };
 
 struct expected_block {
     struct hash id;
     bool manifest;
     uint64_t limit; /* of a manifest's object, bytes */
     int64_t round;
+    bool member; /* its signer is one */
 };
 
 struct expected {
     struct expected_block *list;
     size_t count;
+    size_t strangers; /* blocks expected of those that are no members since the last round was decided */
 };
 
 struct expected *expected_new(void)
@@ -48,26 +51,27 @@ static void expect(struct node *node, struct expected_block block, json_t *missi
     json_array_append_new(missing, json_string(cid_text(block.id, cid)));
     if (known)
         known->round = block.round > known->round ? block.round : known->round;
-    if (known || e->count == EXPECTED_MOST)
+    if (known || (!block.member && e->strangers == STRANGERS_MOST))
         return;
+    e->strangers += !block.member;
     e->list = realloc(e->list, (e->count + 1) * sizeof *e->list);
     e->list[e->count++] = block;
 }
 
-void expected_object(struct node *node, struct hash id, uint64_t limit, int64_t round, json_t *missing)
+void expected_object(struct node *node, struct hash id, uint64_t limit, int64_t round, bool member, json_t *missing)
 {
     struct manifest m;
     struct error err = { 0 };
 
     if (!block_has(&node->blocks, id)) {
-        expect(node, (struct expected_block){ id, true, limit, round }, missing);
+        expect(node, (struct expected_block){ id, true, limit, round, member }, missing);
         return;
     }
     if (!object_manifest(&node->blocks, id, NULL, limit, &m, &err))
         return; /* the check of the contribution says why it is refused */
     for (size_t i = 0; i < m.count; i++)
         if (!block_has(&node->blocks, m.chunks[i]))
-            expect(node, (struct expected_block){ m.chunks[i], false, 0, round }, missing);
+            expect(node, (struct expected_block){ m.chunks[i], false, 0, round, member }, missing);
     manifest_free(&m);
 }
 
@@ -79,6 +83,7 @@ void expected_expire(struct expected *e, int64_t round)
         if (e->list[i].round >= round)
             e->list[kept++] = e->list[i];
     e->count = kept;
+    e->strangers = 0;
 }
 
 /* Whatever came before is there already: only a copy that the disk has spoiled is written over. */
@@ -106,6 +111,6 @@ bool expected_take(struct node *node, struct hash id, const void *bytes, size_t 
     block = *at;
     *at = e->list[--e->count];
     if (block.manifest)
-        expected_object(node, id, block.limit, block.round, missing);
+        expected_object(node, id, block.limit, block.round, block.member, missing);
     return true;
 }

@@ -14,8 +14,9 @@ struct expected;
 struct expected *expected_new(void);
 void expected_free(struct expected *e); /* NULL is fine */
 
-/* Expects what the store lacks of an object of at most `limit` bytes; appends those CIDs to `missing`. */
-void expected_object(struct node *node, struct hash id, uint64_t limit, int64_t round, json_t *missing);
+/* Expects what the store lacks of an object of at most `limit` bytes; appends those CIDs to `missing`. Members, of whom there are so many, are
+ * bounded by how many documents each may send; all others (`member` false) together by 8,192 blocks a round, the rest of which is refused. */
+void expected_object(struct node *node, struct hash id, uint64_t limit, int64_t round, bool member, json_t *missing);
 
 /* Stores a block that is expected, or there already; `missing` gains the chunks that a manifest brings. Errors: refused, mismatch, io. */
 bool expected_take(struct node *node, struct hash id, const void *bytes, size_t size, json_t *missing, struct error *err);

@@ -59,7 +59,7 @@ static void expect_move(struct node *node, const struct document *d, json_t *mis
         expected_object(node, document_cid(d->json, opens ? "trace" : "evidence"),
                         opens && document_integer(d->json, "index") == 0 ? course_carry_limit(node->course)
                                                                          : COURSE_DISPUTE_LIMIT,
-                        open, missing);
+                        open, true, missing);
 }
 
 /* What is beyond a signer's room goes to the machine, which has limits of its own, or nowhere, but not to the disk. */
@@ -67,6 +67,7 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
 {
     const struct run_spec *spec = &node->course->spec;
     int64_t open = node->driver ? driver_round(node->driver) : 0;
+    const bool member = course_has_member(node->course, &d->signer);
 
     switch (d->type) {
     case DOCUMENT_VOTE:
@@ -80,9 +81,9 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     case DOCUMENT_CONTRIBUTION:
         if (!course_has_room(node->course, d))
             return error_set(err, ERROR_LIMIT, NULL, "too many contributions of one trainer to one round");
-        expected_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, missing);
+        expected_object(node, document_cid(d->json, "payload"), (uint64_t)spec->limits.payload_bytes, d->round, member, missing);
         expected_object(node, document_cid(d->json, "step_log"), step_log_size(document_integer(d->json, "steps")), d->round,
-                        missing);
+                        member, missing);
         break;
     default:
         if (!course_has_room(node->course, d))

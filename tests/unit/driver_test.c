@@ -1,5 +1,6 @@
 /* What others can make a node do and hold: machines that never have enough, objects too large to want, signatures of nobody. */
 #include "runtime/role/driver_internal.h"
+#include "runtime/role/expected.h"
 #include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
 
@@ -232,6 +233,51 @@ static void few_messages_wait_for_a_machine_that_is_not_there_yet(void **state)
         taken += driver_takes(&p->driver, 1 << 20);
     assert_int_equal(taken, 8);
     assert_false(driver_takes(&p->driver, SIZE_MAX));
+}
+
+static bool comes(struct place *p, const char *text)
+{
+    struct error err = { 0 };
+    json_t *missing = json_array();
+    bool taken = expected_take(&p->node, hash_block(text, strlen(text)), text, strlen(text), missing, &err);
+
+    assert_true(taken || err.code == ERROR_REFUSED);
+    json_decref(missing);
+    return taken;
+}
+
+static void expects(struct place *p, const char *text, bool member)
+{
+    json_t *missing = json_array();
+
+    expected_object(&p->node, hash_block(text, strlen(text)), 1 << 20, 1, member, missing);
+    json_decref(missing);
+}
+
+/* Keys that only asked to enrol may name any number of blocks. */
+static void blocks_that_strangers_name_leave_room_for_those_of_members(void **state)
+{
+    struct place *p = *state;
+    char text[24];
+
+    p->node.expected = expected_new();
+    for (int i = 0; i < 10000; i++) {
+        snprintf(text, sizeof text, "block %d", i);
+        expects(p, text, false);
+    }
+    assert_true(comes(p, "block 8191"));
+    assert_false(comes(p, "block 8192"));
+    expects(p, "one more", false); /* what has come makes no room for more in this round */
+    assert_false(comes(p, "one more"));
+    for (int i = 0; i < 100; i++) {
+        snprintf(text, sizeof text, "payload %d", i);
+        expects(p, text, true);
+        assert_true(comes(p, text));
+    }
+    expected_expire(p->node.expected, 1);
+    expects(p, "one more", false);
+    assert_true(comes(p, "one more"));
+    expected_free(p->node.expected);
 }
 
 static void signatures_of_nobody_take_little_room(void **state)
@@ -506,6 +552,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_taken_is_not_said_again_within_half_a_view, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_object_that_is_larger_than_it_may_be_is_not_fetched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(few_messages_wait_for_a_machine_that_is_not_there_yet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocks_that_strangers_name_leave_room_for_those_of_members, set_up, tear_down),
         cmocka_unit_test_setup_teardown(signatures_of_nobody_take_little_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_member_that_starts_again_takes_up_what_it_had_acknowledged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_work_begins_for_an_open_round_whose_money_is_gone, set_up, tear_down),
