@@ -15,11 +15,14 @@ struct audit {
     json_t *checked, *findings;
 };
 
-/* Adds `n` to a count of the result. */
+/* audit_findings.c. Adds `n` to a count of the result. */
 void audit_count(json_t *checked, const char *name, int64_t n);
 
 /* A fault of the evidence becomes a finding, once. False when it is none: the audit cannot go on. */
 bool audit_find(json_t *findings, const struct error *fault);
+
+/* Faults of the machine that audits say nothing about the run. */
+bool audit_is_own_fault(enum error_code code);
 
 void audit_tell(struct audit *u, const char *what, int64_t done, int64_t of);
 
