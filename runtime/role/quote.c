@@ -1,7 +1,6 @@
 #include "runtime/role/quote.h"
 
 #include <ftw.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +15,6 @@
 #include "runtime/role/sponsor.h"
 
 enum { CHECK_CHAIN = 31337 };
-
-void quote_warn(struct quote *q, const char *format, ...)
-{
-    char text[300];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    json_array_append_new(q->warnings, json_string(text));
-}
 
 static void say_placeholder(struct quote *q, const char *text)
 {

@@ -21,13 +21,14 @@ struct quote {
     int64_t traced;                                /* bytes of a step that is traced for a dispute; 0: none is */
 };
 
-void quote_warn(struct quote *q, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* quote_measure.c */
 bool quote_plans(struct quote *q, struct error *err);
 bool quote_measure(struct quote *q, struct error *err);
 
-/* quote_parts.c: new references */
+/* quote_parts.c */
+void quote_warn(struct quote *q, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* New references. */
 json_t *quote_committee(struct quote *q);
 json_t *quote_money(struct quote *q);
 json_t *quote_work(const struct quote *q);

@@ -1,4 +1,6 @@
 #include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,6 +9,17 @@
 #include "runtime/round/payout.h"
 #include "runtime/script/host.h"
 #include "runtime/worker/batch.h"
+
+void quote_warn(struct quote *q, const char *format, ...)
+{
+    char text[300];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    json_array_append_new(q->warnings, json_string(text));
+}
 
 /* The chance that `drawn` of `all`, `bad` of whom lie, hold more than `most` of these: each draw equally likely, whatever the weights. */
 static double draw_beyond(uint32_t all, uint32_t bad, uint32_t drawn, uint32_t most)
