@@ -8,38 +8,11 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <sodium.h>
 
 #include "runtime/store/object.h"
 #include "tests/fixture/fixture.h"
 
-struct place {
-    char folder[64];
-    struct block_store store;
-};
-
-static int set_up(void **state)
-{
-    struct place *p = calloc(1, sizeof *p);
-    struct error err = { 0 };
-
-    assert_true(sodium_init() >= 0);
-    fixture_folder(p->folder);
-    FIXTURE_OK(block_store_open(p->folder, &p->store, &err), &err);
-    *state = p;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *p = *state;
-
-    fixture_remove(p->folder);
-    free(p);
-    return 0;
-}
-
-static struct hash object_of(struct place *p, size_t size)
+static struct hash object_of(struct fixture_place *p, size_t size)
 {
     uint8_t *bytes = malloc(size);
     struct error err = { 0 };
@@ -47,20 +20,20 @@ static struct hash object_of(struct place *p, size_t size)
 
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)(i * 7 + size);
-    FIXTURE_OK(object_put(&p->store, "application/test", bytes, size, &id, &err), &err);
+    FIXTURE_OK(object_put(&p->blocks, "application/test", bytes, size, &id, &err), &err);
     free(bytes);
     return id;
 }
 
 static void an_object_is_read_back_manifest_first(void **state)
 {
-    struct place *p = *state;
+    struct fixture_place *p = *state;
     struct hash object = object_of(p, 1000), id;
     json_t *blocks = json_array();
     struct error err = { 0 };
     size_t room = CARRIED_MOST;
 
-    carried_add(&p->store, object, blocks, &room);
+    carried_add(&p->blocks, object, blocks, &room);
     assert_int_equal(json_array_size(blocks), 2);
     for (size_t i = 0; i < 2; i++) {
         struct buffer bytes = { 0 };
@@ -78,13 +51,13 @@ static void an_object_is_read_back_manifest_first(void **state)
 
 static void what_does_not_fit_and_all_after_it_stays_behind(void **state)
 {
-    struct place *p = *state;
+    struct fixture_place *p = *state;
     struct hash large = object_of(p, CARRIED_MOST + 1), small = object_of(p, 10);
     json_t *blocks = json_array();
     size_t room = CARRIED_MOST;
 
-    carried_add(&p->store, large, blocks, &room);
-    carried_add(&p->store, small, blocks, &room);
+    carried_add(&p->blocks, large, blocks, &room);
+    carried_add(&p->blocks, small, blocks, &room);
     assert_int_equal(json_array_size(blocks), 1); /* the large one's manifest */
     assert_int_equal(room, 0);
     json_decref(blocks);
@@ -92,11 +65,11 @@ static void what_does_not_fit_and_all_after_it_stays_behind(void **state)
 
 static void an_object_that_is_not_here_is_left_out(void **state)
 {
-    struct place *p = *state;
+    struct fixture_place *p = *state;
     json_t *blocks = json_array();
     size_t room = CARRIED_MOST;
 
-    carried_add(&p->store, hash_block("nothing", 7), blocks, &room);
+    carried_add(&p->blocks, hash_block("nothing", 7), blocks, &room);
     assert_int_equal(json_array_size(blocks), 0);
     assert_int_equal(room, CARRIED_MOST);
     json_decref(blocks);
@@ -134,9 +107,9 @@ static void what_is_no_block_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_object_is_read_back_manifest_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_does_not_fit_and_all_after_it_stays_behind, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_object_that_is_not_here_is_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_object_is_read_back_manifest_first, fixture_place_new, fixture_place_free),
+        cmocka_unit_test_setup_teardown(what_does_not_fit_and_all_after_it_stays_behind, fixture_place_new, fixture_place_free),
+        cmocka_unit_test_setup_teardown(an_object_that_is_not_here_is_left_out, fixture_place_new, fixture_place_free),
         cmocka_unit_test(what_is_no_block_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

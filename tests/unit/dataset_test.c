@@ -8,7 +8,6 @@
 #include <zstd.h>
 
 #include <cmocka.h>
-#include <sodium.h>
 
 #include "native/base/file.h"
 #include "native/base/json.h"
@@ -18,31 +17,6 @@
 #include "tests/fixture/fixture.h"
 
 enum { SHARDS = 5, LIMIT = 1 << 24 };
-
-struct place {
-    char folder[64];
-    struct block_store blocks;
-};
-
-static int set_up(void **state)
-{
-    struct place *f = calloc(1, sizeof *f);
-
-    assert_true(sodium_init() >= 0);
-    fixture_folder(f->folder);
-    assert_true(block_store_open(f->folder, &f->blocks, NULL));
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *f = *state;
-
-    fixture_remove(f->folder);
-    free(f);
-    return 0;
-}
 
 /* Rows {"text": "NAME i"} for i from `first` on, `count` of them, backwards when asked for. */
 static struct buffer rows_of_name(const char *name, int first, int count, bool backwards)
@@ -54,14 +28,14 @@ static struct buffer rows_of_name(const char *name, int first, int count, bool b
     return b;
 }
 
-static void write_file(struct place *f, const char *name, struct buffer *bytes, char path[128])
+static void write_file(struct fixture_place *f, const char *name, struct buffer *bytes, char path[128])
 {
     snprintf(path, 128, "%s/%s", f->folder, name);
     assert_true(file_write(path, bytes->bytes, bytes->size, 0600, NULL));
     buffer_free(bytes);
 }
 
-static json_t *manifest_of(struct place *f, const json_t *dataset)
+static json_t *manifest_of(struct fixture_place *f, const json_t *dataset)
 {
     struct buffer bytes = { 0 };
     struct hash id;
@@ -89,7 +63,7 @@ static int shard_with(struct buffer *texts, const char *row)
 }
 
 /* Puts the dataset (the reference is taken) and reads its shards; the manifest. */
-static json_t *put(struct place *f, json_t *dataset, struct buffer *texts)
+static json_t *put(struct fixture_place *f, json_t *dataset, struct buffer *texts)
 {
     struct error err = { 0 };
     json_t *manifest, *shard;
@@ -121,7 +95,7 @@ static void texts_free(struct buffer *texts)
 
 static void rows_that_are_appended_move_no_other_row(void **state)
 {
-    struct place *f = *state;
+    struct fixture_place *f = *state;
     struct buffer before[SHARDS], after[SHARDS], bytes = rows_of_name("a", 0, 300, false);
     char path[128], more[128];
 
@@ -140,7 +114,7 @@ static void rows_that_are_appended_move_no_other_row(void **state)
 
 static void a_compressed_file_gives_the_same_manifest(void **state)
 {
-    struct place *f = *state;
+    struct fixture_place *f = *state;
     struct buffer texts[SHARDS], packed = { 0 }, bytes = rows_of_name("a", 0, 300, false);
     char plain[128], zstd[128];
     json_t *a, *b;
@@ -172,7 +146,7 @@ static int64_t told(const json_t *manifest, size_t corpus, const char *field)
 
 static void corpora_are_mixed_by_their_shares_of_bytes(void **state)
 {
-    struct place *f = *state;
+    struct fixture_place *f = *state;
     struct buffer texts[SHARDS], bytes = rows_of_name("a", 0, 100, false);
     char a[128], b[128];
     json_t *manifest;
@@ -208,7 +182,7 @@ static size_t taken(struct buffer *texts, const char *name, bool in[1000])
 
 static void a_mix_follows_from_the_seed_and_the_rows_not_from_their_order(void **state)
 {
-    struct place *f = *state;
+    struct fixture_place *f = *state;
     struct buffer texts[SHARDS], bytes = rows_of_name("a", 0, 100, false);
     char a[128], b[128], backwards[128];
     bool first[1000], second[1000];
@@ -234,7 +208,7 @@ static void a_mix_follows_from_the_seed_and_the_rows_not_from_their_order(void *
     assert_true(differ > 100); /* another seed, other rows */
 }
 
-static void refused(struct place *f, json_t *dataset, const char *place, const char *message)
+static void refused(struct fixture_place *f, json_t *dataset, const char *place, const char *message)
 {
     struct error err = { 0 };
 
@@ -246,7 +220,7 @@ static void refused(struct place *f, json_t *dataset, const char *place, const c
 
 static void a_mix_that_cannot_be_kept_is_refused_where_it_stands(void **state)
 {
-    struct place *f = *state;
+    struct fixture_place *f = *state;
     struct buffer bytes = rows_of_name("a", 0, 100, false), empty = { 0 };
     char a[128], none[128];
     json_t *both;
@@ -270,11 +244,13 @@ static void a_mix_that_cannot_be_kept_is_refused_where_it_stands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows_that_are_appended_move_no_other_row, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_compressed_file_gives_the_same_manifest, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(corpora_are_mixed_by_their_shares_of_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_mix_follows_from_the_seed_and_the_rows_not_from_their_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_mix_that_cannot_be_kept_is_refused_where_it_stands, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_that_are_appended_move_no_other_row, fixture_place_new, fixture_place_free),
+        cmocka_unit_test_setup_teardown(a_compressed_file_gives_the_same_manifest, fixture_place_new, fixture_place_free),
+        cmocka_unit_test_setup_teardown(corpora_are_mixed_by_their_shares_of_bytes, fixture_place_new, fixture_place_free),
+        cmocka_unit_test_setup_teardown(a_mix_follows_from_the_seed_and_the_rows_not_from_their_order, fixture_place_new,
+                                        fixture_place_free),
+        cmocka_unit_test_setup_teardown(a_mix_that_cannot_be_kept_is_refused_where_it_stands, fixture_place_new,
+                                        fixture_place_free),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

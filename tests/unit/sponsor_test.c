@@ -7,56 +7,30 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <sodium.h>
 
 #include "native/base/file.h"
 #include "runtime/role/sponsor.h"
 #include "runtime/script/host.h"
 #include "tests/fixture/fixture.h"
 
-struct place {
-    char folder[64];
-    struct block_store blocks;
-    struct key_pair keys;
-};
-
-static int set_up(void **state)
-{
-    struct place *f = calloc(1, sizeof *f);
-    struct error err = { 0 };
-
-    assert_true(sodium_init() >= 0);
-    fixture_folder(f->folder);
-    assert_true(block_store_open(f->folder, &f->blocks, &err));
-    key_pair_derive("sponsor_test", "sponsor", &f->keys);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct place *f = *state;
-
-    fixture_remove(f->folder);
-    free(f);
-    return 0;
-}
-
 /* A draft that is refused at `base_model` when nothing before that is wrong. */
-static bool make(struct place *f, const char *tier, json_t *aggregators, struct error *err)
+static bool make(struct fixture_place *f, const char *tier, json_t *aggregators, struct error *err)
 {
     json_t *draft =
         json_pack("{s:{s:s}, s:o, s:s}", "trust", "tier", tier, "aggregators", aggregators, "base_model", "/none/model");
-    struct sponsor_setting setting = { .scripts = RONDO_SOURCE "/scripts", .blocks = &f->blocks, .keys = &f->keys };
+    struct key_pair keys;
+    struct sponsor_setting setting = { .scripts = RONDO_SOURCE "/scripts", .blocks = &f->blocks, .keys = &keys };
     struct document run = { 0 };
-    bool ok = sponsor_make_run(&setting, draft, &run, err);
+    bool ok;
 
+    key_pair_derive("sponsor_test", "sponsor", &keys);
+    ok = sponsor_make_run(&setting, draft, &run, err);
     document_free(&run);
     json_decref(draft);
     return ok;
 }
 
-static json_t *stored(struct place *f, const char *name)
+static json_t *stored(struct fixture_place *f, const char *name)
 {
     struct buffer source = { 0 };
     struct error err = { 0 };
@@ -132,5 +106,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(rule_whose_content_is_not_here_is_refused),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, fixture_place_new, fixture_place_free);
 }
