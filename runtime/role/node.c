@@ -15,6 +15,7 @@
 #include "runtime/role/metrics.h"
 #include "runtime/role/routes.h"
 #include "runtime/role/subscribers.h"
+#include "runtime/script/resident.h"
 
 static void interrupted(uv_signal_t *handle, int number)
 {
@@ -104,6 +105,7 @@ void node_settle(void)
     mallopt(M_MMAP_THRESHOLD, 2 << 20);
     mallopt(M_TRIM_THRESHOLD, 512 << 10);
     malloc_trim(0);
+    resident_settle();
 }
 
 bool node_open(struct node *node, const char *role, const struct node_options *options, struct error *err)

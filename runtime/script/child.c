@@ -15,6 +15,7 @@
 #include "runtime/script/host.h"
 #include "runtime/script/nursery.h"
 #include "runtime/script/prelude.h"
+#include "runtime/script/resident.h"
 #include "runtime/script/sandbox.h"
 #include "runtime/script/script_math.h"
 
@@ -392,6 +393,7 @@ static int run_nursery(struct child *c)
     c->memory = UINT64_MAX / CHILD_TURNOVER;
     if (syscall(SYS_close_range, 3U, ~0U, 0U) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || !child_start(c))
         return 1;
+    resident_settle();
     for (;;) {
         int fd = script_nursery_take();
         if (fd < 0)

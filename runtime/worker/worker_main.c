@@ -10,6 +10,7 @@
 
 #include "native/kernel/class.h"
 #include "native/kernel/pool.h"
+#include "runtime/script/resident.h"
 #include "runtime/worker/answering.h"
 #include "runtime/worker/confine.h"
 #include "runtime/worker/dispute_fit.h"
@@ -46,6 +47,7 @@ static json_t *open_session(struct serving *w, json_t *job, struct error *err)
     w->failed = !w->session;
     if (w->failed)
         return NULL;
+    resident_settle();
 
     const struct session_rollout *r = &w->session->rollout;
     json_t *rollout = r->samples ? json_pack("{s:I, s:I, s:I}", "samples", (json_int_t)r->samples, "updates",
