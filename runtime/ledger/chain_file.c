@@ -26,6 +26,8 @@ static const char layout[] =
     "CREATE TABLE IF NOT EXISTS entry (height INTEGER NOT NULL, position INTEGER NOT NULL, bytes BLOB NOT NULL,"
     " code TEXT NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;";
 
+static const char lost[] = "make room on the disk; nothing was lost, and blocks go on then";
+
 static bool failed(struct chain_file *file, struct error *err)
 {
     int code = sqlite3_errcode(file->db);
@@ -33,7 +35,7 @@ static bool failed(struct chain_file *file, struct error *err)
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         return error_set(err, ERROR_MISMATCH, "the chain has to come from a backup", "the ledger's file is damaged: %s",
                          sqlite3_errmsg(file->db));
-    database_fault(file->db, "make room on the disk; nothing was lost, and blocks go on then", err);
+    database_fault(file->db, lost, err);
     return error_at(err, "the ledger's file");
 }
 
@@ -66,6 +68,8 @@ static bool prepare(struct chain_file *file, bool only_read, struct error *err)
 
     if (!database_distrust(file->db))
         return failed(file, err);
+    if (!only_read)
+        database_doubt_log(file->db); /* the process before may have met a sync that failed */
     if (!only_read && (!run(file, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", err) || !run(file, layout, err)))
         return false;
     if (!only_read && (sqlite3_prepare_v2(file->db, insert_block, -1, &file->insert_block, NULL) != SQLITE_OK ||
@@ -139,15 +143,26 @@ static bool open_to_read(struct chain_file *file, const char *path, struct error
     return opened;
 }
 
+static bool empty_log(struct chain_file *file, struct error *err)
+{
+    if (!database_rewrite_log(file->db, lost, err))
+        return error_at(err, "the ledger's file");
+    if (sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
+        return failed(file, err);
+    file->unsure = false;
+    return true;
+}
+
 struct chain_file *chain_file_open(const char *path, bool only_read, struct error *err)
 {
     struct chain_file *file = calloc(1, sizeof *file);
+    struct error none;
     bool opened;
 
     if (!file)
         abort();
     file->lock = -1;
-    file->unsure = !only_read; /* the process before may have met one */
+    file->unsure = !only_read;
     if (only_read)
         opened = (file_exists(path) || error_set(err, ERROR_MISSING, NULL, "there is no ledger here")) &&
                  open_to_read(file, path, err);
@@ -157,6 +172,8 @@ struct chain_file *chain_file_open(const char *path, bool only_read, struct erro
                       SQLITE_OK ||
                   failed(file, err));
     opened = opened && sqlite3_busy_timeout(file->db, 5000) == SQLITE_OK && prepare(file, only_read, err);
+    if (opened && file->unsure)
+        empty_log(file, &none); /* what is read is then on the disk; where that takes no write, the next one is refused */
     if (opened)
         return file;
     error_at(err, "%s", path);
@@ -284,20 +301,13 @@ static bool insert(struct chain_file *file, const struct chain_block *b, struct 
     return true;
 }
 
-static bool empty_log(struct chain_file *file, struct error *err)
-{
-    if (sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
-        return failed(file, err);
-    file->unsure = false;
-    return true;
-}
-
 bool chain_file_append(struct chain_file *file, const struct chain_block *block, struct error *err)
 {
     if ((file->unsure && !empty_log(file, err)) || !run(file, "BEGIN IMMEDIATE", err))
         return false;
     if (insert(file, block, err) && run(file, "COMMIT", err))
         return true;
+    database_doubt_log(file->db);
     file->unsure = true;
     if (!sqlite3_get_autocommit(file->db))
         sqlite3_exec(file->db, "ROLLBACK", NULL, NULL, NULL);

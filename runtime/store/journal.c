@@ -28,6 +28,8 @@ static const char tables[] =
 
 /* ---- SQLite ---------------------------------------------------------------------------------------------------------------- */
 
+static const char lost[] = "free some space; nothing was lost, and nothing is sent until it is written";
+
 bool journal_fail(struct journal *j, struct error *err)
 {
     int code = sqlite3_errcode(j->db);
@@ -38,7 +40,7 @@ bool journal_fail(struct journal *j, struct error *err)
         error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync",
                   "the file is damaged: %s", sqlite3_errmsg(j->db));
     else
-        database_fault(j->db, "free some space; nothing was lost, and nothing is sent until it is written", err);
+        database_fault(j->db, lost, err);
     return error_at(err, "journal");
 }
 
@@ -121,14 +123,21 @@ static void run_full(struct journal *j)
     sqlite3_exec(j->db, "pragma synchronous = full", NULL, NULL, NULL);
 }
 
-/* After a sync that failed the system takes what it did not write for written, and a later sync of the log says that all is well: what follows in
- * the log would be lost with it. So nothing does: what the log holds goes into the database, anew. */
+/* After a sync that failed nothing follows in the log: what it holds is written anew, and goes into the database (database.h). */
 static bool empty_log(struct journal *j, struct error *err)
 {
+    if (!database_rewrite_log(j->db, lost, err))
+        return error_at(err, "journal");
     if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
         return journal_fail(j, err);
     j->unsure = false;
     return true;
+}
+
+static void doubt_log(struct journal *j)
+{
+    database_doubt_log(j->db);
+    j->unsure = true;
 }
 
 bool journal_begin(struct journal *j, struct error *err)
@@ -158,7 +167,7 @@ bool journal_begin_lazily(struct journal *j, struct error *err)
 static bool commit(struct journal *j, bool ok, struct error *err)
 {
     if (ok && !journal_run(j, "commit", err)) {
-        j->unsure = true;
+        doubt_log(j);
         ok = false;
     }
     if (!ok && !sqlite3_get_autocommit(j->db))
@@ -225,7 +234,7 @@ static bool open_database(struct journal *j, const char *path, struct error *err
         !database_distrust(j->db))
         return journal_fail(j, err);
     /* One process a journal: an exclusive lock, taken with the first read, kept until the end. */
-    j->unsure = true; /* the process before may have met such a sync */
+    doubt_log(j); /* the process before may have met such a sync */
     return journal_run(j,
                        "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;"
                        " pragma wal_autocheckpoint = 4000; begin immediate",
@@ -256,8 +265,13 @@ struct journal *journal_open(const char *folder, struct error *err)
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/node.db", folder);
-    if (j && file_make_folder(j->folder, err) && open_database(j, path, err) && journal_restore_files(j, err))
-        return j;
+    if (j && file_make_folder(j->folder, err) && open_database(j, path, err)) {
+        struct error none;
+
+        empty_log(j, &none); /* what is read is then on the disk; where that takes no write, the next one is refused */
+        if (journal_restore_files(j, err))
+            return j;
+    }
     error_at(err, "%s", path);
     journal_close(j);
     return NULL;

@@ -21,7 +21,7 @@
 enum cut { CUT_BEFORE, CUT_MIDST, CUT_AFTER, CUTS };
 
 /* What a cut undoes: bytes that were written over or added, a file's old size, a name. `doomed`: a sync of it failed, after which the system
- * takes it for written, and no later one writes it. */
+ * takes it for written, and no later one writes it. `anew`: it was, and was written over since, so that a sync writes it. */
 struct undo {
     dev_t device;
     ino_t file;
@@ -29,12 +29,13 @@ struct undo {
     off_t at, size;
     size_t length, count; /* of what was written; of the bytes that were there */
     char *bytes;
-    bool doomed;
+    bool doomed, anew;
     struct undo *next;
 };
 
 static struct {
     bool on, lossy;
+    bool spares; /* of what was never synced all happens to be there, but for what a sync failed to write */
     long points, cut_at;
     enum cut cut;
     bool faulty, lasting, full; /* the point cut_at fails, and the power does not; from there on nothing takes room; it is so */
@@ -47,6 +48,8 @@ static inline void power_fails(void)
         struct stat st;
         int fd;
 
+        if (disk.spares && !u->doomed && !u->anew)
+            continue;
         if (u->from[0]) {
             syscall(SYS_renameat, AT_FDCWD, u->path, AT_FDCWD, u->from);
             continue;
@@ -58,7 +61,7 @@ static inline void power_fails(void)
             syscall(SYS_close, fd);
             continue;
         }
-        if (u->doomed) {
+        if (u->doomed || u->anew) {
             for (size_t i = 0; i < u->length && u->at + (off_t)i < st.st_size; i++)
                 (void)!syscall(SYS_pwrite64, fd, "", 1, u->at + (off_t)i);
             syscall(SYS_close, fd);
@@ -110,12 +113,12 @@ static inline void remember(int fd, off_t at, size_t count)
 
     if (!disk.on || !is_file(fd, &st))
         return;
-    for (struct undo **old = &disk.undos; *old;) /* what is written over is to be synced again */
-        if ((*old)->doomed && (*old)->device == st.st_dev && (*old)->file == st.st_ino && at <= (*old)->at &&
-            at + (off_t)count >= (*old)->at + (off_t)(*old)->length)
-            *old = (*old)->next;
-        else
-            old = &(*old)->next;
+    for (struct undo *old = disk.undos; old; old = old->next) /* what is written over is to be synced again */
+        if (old->doomed && old->device == st.st_dev && old->file == st.st_ino && at <= old->at &&
+            at + (off_t)count >= old->at + (off_t)old->length) {
+            old->doomed = false;
+            old->anew = true;
+        }
     u = calloc(1, sizeof *u);
     *u = (struct undo){
         .device = st.st_dev, .file = st.st_ino, .at = at, .size = st.st_size, .length = count, .next = disk.undos

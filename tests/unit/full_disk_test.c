@@ -1,5 +1,7 @@
 /* Every write point of a node's stores fails: the disk is full, once or until room is made, or does not sync, and takes what it was given for
  * written all the same. The step says so, nothing that was acknowledged is lost, and the same step works once the disk does. */
+#include <limits.h>
+
 #include "runtime/ledger/local.h"
 #include "tests/unit/crashing.h"
 
@@ -232,6 +234,59 @@ static void whatever_fails_is_told_and_nothing_acknowledged_is_lost(void **state
     fixture_remove(folder);
 }
 
+/* Another process opens the folder and does the next step, with what the first one lost; then the power fails, or at `cut_at` of its points.
+ * What it wrote happens to be there, but for that. Returns how many points there were, or -1. */
+static int goes_on_until(const char *folder, long cut_at)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct stores s;
+
+        disk.on = disk.lossy = disk.spares = true;
+        disk.cut_at = cut_at;
+        disk.cut = CUT_MIDST;
+        acknowledged[1] = -1;
+        take_lost();
+        if (!stores_open(&s, folder) || !stores_step(&s, folder, *acknowledged))
+            _exit(1);
+        ++*acknowledged;
+        acknowledged[1] = (int)disk.points;
+        power_fails();
+    }
+    assert_int_equal(exit_of(pid), 9);
+    return acknowledged[1];
+}
+
+/* The log is emptied by who comes after a sync that failed; the power fails while it is. */
+static void a_log_that_is_emptied_after_a_failed_sync_survives_a_power_cut(void **state)
+{
+    char folder[64];
+    struct stores_states states;
+    struct buffer held = { 0 };
+    long points, cuts = 0;
+
+    (void)state;
+    crash_folder(folder);
+    points = undisturbed(folder, &states);
+    for (long at = 0; at < points; at++)
+        for (long cut_at = 0, more = 1; cut_at < more; cut_at++) {
+            fixture_remove(folder);
+            if (in_process(folder, run_steps, &(struct trouble){ .at = at, .end = KILLED }) != 9 || !lost[0].path[0])
+                break;
+            more = goes_on_until(folder, cut_at);
+            more = more < 0 ? LONG_MAX : more;
+            cuts++;
+            if (!stores_look(folder, &held) || !stores_follow(&states, &held, *acknowledged))
+                fail_msg("point %ld, then %ld: after step %d it holds\n%s", at, cut_at, *acknowledged, buffer_text(&held));
+        }
+    print_message("%ld cuts\n", cuts);
+    assert_true(cuts > 100);
+    buffer_free(&held);
+    stores_states_free(&states);
+    fixture_remove(folder);
+}
+
 static void a_ledger_keeps_every_block_it_told_of(void **state)
 {
     char folder[64], path[128];
@@ -272,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_fails_is_told_and_nothing_acknowledged_is_lost),
+        cmocka_unit_test(a_log_that_is_emptied_after_a_failed_sync_survives_a_power_cut),
         cmocka_unit_test(a_ledger_keeps_every_block_it_told_of),
     };
 
