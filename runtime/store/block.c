@@ -104,6 +104,30 @@ static bool stands_before(const struct block_arrival *list, size_t i)
     return false;
 }
 
+static bool sync_names(const struct block_store *store)
+{
+    int fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* After a fault: bytes of what is in its place are synced. Where all are, their folder is what was not, and none may be there for the next to find;
+ * else it was not reached, and those that the disk took stay, for a fetch that goes on later. */
+static void keep_placed(const struct block_store *store, const struct file_piece *pieces, size_t count)
+{
+    size_t placed = 0;
+
+    for (size_t i = 0; i < count; i++)
+        placed += file_exists(pieces[i].path);
+    if (placed < count && sync_names(store))
+        return;
+    for (size_t i = 0; i < count; i++)
+        unlink(pieces[i].path);
+}
+
 bool block_put_arrived(const struct block_store *store, struct block_arrival *list, size_t count, struct error *err)
 {
     struct file_piece pieces[BLOCK_TOGETHER] = { 0 };
@@ -125,8 +149,8 @@ bool block_put_arrived(const struct block_store *store, struct block_arrival *li
 
     bool ok = file_write_all(pieces, used, 0644, err);
 
-    for (size_t i = 0; !ok && i < used; i++)
-        unlink(pieces[i].path);
+    if (!ok)
+        keep_placed(store, pieces, used);
     free(paths);
     return ok;
 }

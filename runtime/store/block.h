@@ -44,7 +44,8 @@ struct block_arrival {
 };
 enum { BLOCK_TOGETHER = 16 };
 
-/* Checks all, many at once, and stores those that are right with one sync of the folder. False with `err` (io): none may be taken as stored. */
+/* Checks all, many at once, and stores those that are right with one sync of the folder. False with `err` (io): none may be taken as
+ * stored by this call; what a full disk took of them is there (block_has). */
 bool block_put_arrived(const struct block_store *store, struct block_arrival *list, size_t count, struct error *err);
 
 /* Appends the block to `out`. Errors: missing; damaged when the file is not what its name says; io. */

@@ -287,6 +287,75 @@ static void a_log_that_is_emptied_after_a_failed_sync_survives_a_power_cut(void 
     fixture_remove(folder);
 }
 
+enum { ARRIVED = 4 };
+
+/* Blocks arrive while the disk fails at this point; `there` of them are there afterwards. Then the power fails. */
+static int arrive(const char *folder, struct block_arrival *list, const struct trouble *t)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct block_store store;
+        struct error err = { 0 };
+        bool ok;
+
+        if (!block_store_open(folder, &store, &err))
+            _exit(1);
+        disk.on = disk.faulty = true;
+        disk.cut_at = t->at;
+        disk.cut = t->lasting ? CUT_MIDST : CUT_BEFORE;
+        disk.lasting = t->lasting;
+        ok = block_put_arrived(&store, list, ARRIVED, &err);
+        acknowledged[1] = (int)disk.points;
+        *acknowledged = 0;
+        for (int i = 0; i < ARRIVED; i++)
+            *acknowledged |= block_has(&store, list[i].id) << i;
+        if (ok != (t->at < 0) || (ok && *acknowledged != (1 << ARRIVED) - 1))
+            _exit(2);
+        disk.faulty = disk.full = false;
+        disk.lossy = true;
+        power_fails();
+    }
+    return exit_of(pid);
+}
+
+static void what_a_full_disk_took_of_blocks_that_arrived_is_kept_and_no_more(void **state)
+{
+    static char bytes[ARRIVED][3000];
+    struct block_arrival list[ARRIVED];
+    char folder[64];
+    long points, kept = 0;
+
+    (void)state;
+    crash_folder(folder);
+    for (int i = 0; i < ARRIVED; i++) {
+        memset(bytes[i], 'a' + i, sizeof bytes[i]);
+        list[i] =
+            (struct block_arrival){ .id = hash_block(bytes[i], sizeof bytes[i]), .bytes = bytes[i], .size = sizeof bytes[i] };
+    }
+    assert_int_equal(arrive(folder, list, &(struct trouble){ .at = -1 }), 9);
+    points = acknowledged[1];
+    assert_true(points >= 3 * ARRIVED + 1); /* a write, a sync and a rename of each, and their folder */
+    for (long at = 0; at < 2 * points; at++) {
+        struct block_store store;
+        struct error err = { 0 };
+
+        fixture_remove(folder);
+        assert_int_equal(arrive(folder, list, &(struct trouble){ .at = at / 2, .lasting = at % 2 }), 9);
+        kept += *acknowledged != 0;
+        assert_true(block_store_open(folder, &store, &err));
+        for (int i = 0; i < ARRIVED; i++) { /* whatever the call left survives the cut, whole */
+            struct buffer read = { 0 };
+
+            assert_int_equal(block_get(&store, list[i].id, &read, &err), *acknowledged >> i & 1);
+            buffer_free(&read);
+        }
+    }
+    print_message("%ld write points, %ld times some were kept\n", points, kept);
+    assert_true(kept > 0);
+    fixture_remove(folder);
+}
+
 static void a_ledger_keeps_every_block_it_told_of(void **state)
 {
     char folder[64], path[128];
@@ -328,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_fails_is_told_and_nothing_acknowledged_is_lost),
         cmocka_unit_test(a_log_that_is_emptied_after_a_failed_sync_survives_a_power_cut),
+        cmocka_unit_test(what_a_full_disk_took_of_blocks_that_arrived_is_kept_and_no_more),
         cmocka_unit_test(a_ledger_keeps_every_block_it_told_of),
     };
 
