@@ -149,35 +149,41 @@ static const json_t *newest_record(const struct course *c)
     return d ? json_object_get(driver_final(d, driver_round(d) - 1), "record") : NULL;
 }
 
-static bool is_member(const struct course *c, const char *did)
+static bool is_concerned(const struct course *c, const char *did)
 {
-    return value_find(json_object_get(newest_record(c), "members"), "did", did);
+    return membership_concerns(newest_record(c), did);
+}
+
+/* By the spec or the newest record, or this node itself. */
+static bool is_named(const struct course *c, const char *did)
+{
+    return strcmp(did, c->node->did) == 0 || value_find(c->rules.panel, "did", did) || value_lists(c->rules.allowed, did) ||
+           is_concerned(c, did);
 }
 
 static bool has_seat(const struct course *c, const char *did, const json_t *entry)
 {
-    json_t *ids = json_object_get(entry, "ids"), *cid;
+    json_t *cid;
     size_t i;
 
-    if (strcmp(did, c->node->did) == 0 || value_find(c->rules.panel, "did", did) || value_lists(c->rules.allowed, did) ||
-        is_member(c, did))
+    if (is_named(c, did))
         return true;
-    json_array_foreach(ids, i, cid)
+    json_array_foreach(json_object_get(entry, "ids"), i, cid)
     {
-        if (c->node->driver && driver_holds(c->node->driver, json_string_value(cid)))
+        if (driver_holds(c->node->driver, json_string_value(cid)))
             return true;
     }
     return false;
 }
 
-/* False when nobody does. Until its machine runs, a node does not know who has a seat. */
+/* False when nobody does. Until its machine runs, a node does not know who has a seat; a sponsor's, which has none, never does. */
 static bool one_gives_way(struct course *c)
 {
     const char *did;
     json_t *entry, *cid;
     size_t i;
 
-    if (c->node->driver && !driver_runs(c->node->driver))
+    if (!c->node->driver || !driver_runs(c->node->driver))
         return false;
     json_object_foreach(c->enrolments, did, entry)
     {
@@ -196,16 +202,24 @@ bool course_enrol(struct course *c, const struct document *document, struct erro
 {
     char did[DID_TEXT];
 
-    while (json_object_size(c->enrolments) >= COURSE_MACHINES &&
-           !json_object_get(c->enrolments, did_text(&document->signer, did)))
+    did_text(&document->signer, did);
+    while (json_object_size(c->enrolments) >= COURSE_MACHINES && !json_object_get(c->enrolments, did) && !is_named(c, did))
         if (!one_gives_way(c))
             return error_set(err, ERROR_LIMIT, NULL, "as many machines as are kept here have enrolled");
     return learn(c, document, err);
 }
 
+bool course_takes_hearsay(const struct course *c, const struct public_key *signer)
+{
+    char did[DID_TEXT];
+
+    return json_object_size(c->enrolments) < COURSE_MACHINES || json_object_get(c->enrolments, did_text(signer, did)) ||
+           is_named(c, did);
+}
+
 static bool is_listed(const struct course *c, const char *cid)
 {
-    for (int64_t round = c->node->driver ? driver_round(c->node->driver) : 0; round-- > 0;)
+    for (int64_t round = driver_round(c->node->driver); round-- > 0;)
         if (value_find(json_object_get(json_object_get(driver_final(c->node->driver, round), "record"), "items"), "cid", cid))
             return true;
     return false;
@@ -213,20 +227,25 @@ static bool is_listed(const struct course *c, const char *cid)
 
 void course_forget_displaced(struct course *c)
 {
+    const size_t most = json_object_size(c->displaced);
+    struct hash *ids = most ? calloc(most, sizeof *ids) : NULL;
+    struct error err = { 0 };
     const char *cid;
     json_t *did;
-    void *next;
+    size_t count = 0;
 
-    json_object_foreach_safe(c->displaced, next, cid, did)
+    if (!most)
+        return;
+    json_object_foreach(c->displaced, cid, did)
     {
         const json_t *back = json_object_get(json_object_get(c->enrolments, json_string_value(did)), "ids");
-        struct error err = { 0 };
-        struct hash id;
 
-        if (value_lists(back, cid) || is_listed(c, cid) ||
-            (cid_parse(cid, &id, &err) && journal_forget_document(c->node->journal, id, &err)))
-            json_object_del(c->displaced, cid);
+        if (!value_lists(back, cid) && !is_listed(c, cid) && cid_parse(cid, &ids[count], &err))
+            count++;
     }
+    if (journal_forget_documents(c->node->journal, ids, count, &err))
+        json_object_clear(c->displaced);
+    free(ids);
 }
 
 uint64_t course_carry_limit(const struct course *c)
@@ -261,7 +280,8 @@ bool course_knows(const struct course *c, const struct public_key *signer)
 {
     char did[DID_TEXT];
 
-    if (public_key_equal(signer, &c->spec.sponsor) || json_object_get(c->enrolments, did_text(signer, did)) || is_member(c, did))
+    if (public_key_equal(signer, &c->spec.sponsor) || json_object_get(c->enrolments, did_text(signer, did)) ||
+        is_concerned(c, did))
         return true;
     for (size_t i = 0; i < c->spec.committee.panel_count; i++)
         if (public_key_equal(signer, &c->spec.committee.panel[i].did))
@@ -269,11 +289,11 @@ bool course_knows(const struct course *c, const struct public_key *signer)
     return false;
 }
 
-bool course_has_member(const struct course *c, const struct public_key *signer)
+bool course_names(const struct course *c, const struct public_key *signer)
 {
     char did[DID_TEXT];
 
-    return is_member(c, did_text(signer, did));
+    return is_named(c, did_text(signer, did));
 }
 
 bool course_invites(const struct course *c, const struct public_key *key)

@@ -49,9 +49,12 @@ void course_free(struct course *course);
 /* Whether the spec lets its signer enrol in this role; else *code says why not. Static text. */
 bool course_admits(const struct course *course, const struct document *document, const char **code);
 /* Takes an enrolment document that was verified: learns its endpoint, unless a later one of the same machine is known. Keys cost nothing: where
- * COURSE_MACHINES are known, the first that is neither on the panel or the allow-list, nor a member of the newest record, nor held by the round
- * machine, which knows who has locked something, gives way. It is taken again when it says so again. Errors: limit (nobody gives way). */
+ * COURSE_MACHINES are known, the first that is neither named (course_names) nor held by the round machine, which knows who has locked something,
+ * gives way to one that is not named either; those that are come on top. It is taken again when it says so again. A node without a round
+ * machine, as a sponsor's, keeps the first. Errors: limit (nobody gives way). */
 bool course_enrol(struct course *course, const struct document *document, struct error *err);
+/* Whether it may be taken from somebody's list: where COURSE_MACHINES are known, others than the named say themselves that they want to take part. */
+bool course_takes_hearsay(const struct course *course, const struct public_key *signer);
 /* Deletes the documents of those that gave way, but what a record lists; what the disk does not delete is tried again. Outside of the journal's
  * transactions. */
 void course_forget_displaced(struct course *course);
@@ -62,10 +65,10 @@ const char *course_endpoint(const struct course *course, const char *did);
 bool course_has_room(const struct course *course, const struct document *document);
 /* Bytes of a carry (runtime/worker/carry.h) at most: it is larger than the payloads that are made of it. */
 uint64_t course_carry_limit(const struct course *course);
-/* Enrolled, a member of the newest record, of the panel, or the sponsor. */
+/* Enrolled, of concern to the newest record (membership_concerns), of the panel, or the sponsor. */
 bool course_knows(const struct course *course, const struct public_key *signer);
-/* A member of the newest record that is known here. */
-bool course_has_member(const struct course *course, const struct public_key *signer);
+/* By the panel or the allow-list, as of concern to the newest record, or this node itself. */
+bool course_names(const struct course *course, const struct public_key *signer);
 
 /* Known, or somebody whom the spec lets enrol. */
 bool course_invites(const struct course *course, const struct public_key *key);

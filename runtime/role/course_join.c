@@ -43,37 +43,45 @@ static bool is_held(const struct course *c, const json_t *envelope)
     return false;
 }
 
-static void take_enrolment(struct course *c, json_t *envelope)
+static bool take_enrolment(struct course *c, json_t *envelope)
 {
     struct node *node = c->node;
     struct document document = { 0 };
     struct error err = { 0 };
     const char *code;
-
-    if (document_read_known(envelope, node->known, &document, &err) && document.type == DOCUMENT_ENROLMENT &&
+    char did[DID_TEXT];
+    bool taken =
+        document_read_known(envelope, node->known, &document, &err) && document.type == DOCUMENT_ENROLMENT &&
         hash_equal(document.run, c->id) && course_admits(c, &document, &code) &&
-        !journal_has_document(node->journal, document.id) && course_has_room(c, &document) && course_enrol(c, &document, &err) &&
-        journal_put_document(node->journal, &document, &err) && node->driver) {
-        json_t *message = json_pack("{s:[O]}", "documents", envelope);
+        !(json_object_get(c->enrolments, did_text(&document.signer, did)) && journal_has_document(node->journal, document.id)) &&
+        course_takes_hearsay(c, &document.signer) && course_has_room(c, &document) && course_enrol(c, &document, &err) &&
+        journal_put_document(node->journal, &document, &err);
 
-        driver_message(node->driver, message);
-        json_decref(message);
-    }
     document_free(&document);
+    return taken;
 }
 
 void course_take_enrolments(struct course *c, const json_t *list)
 {
-    json_t *envelope;
+    json_t *envelope, *taken;
+    struct error err = { 0 };
     size_t index;
 
-    if (json_array_size(list) > COURSE_MACHINES)
+    if (json_array_size(list) > 2 * COURSE_MACHINES || !journal_begin(c->node->journal, &err))
         return;
+    taken = json_array();
     json_array_foreach((json_t *)(uintptr_t)list, index, envelope)
     {
-        if (!is_held(c, envelope)) /* a signature takes longer to verify than all this */
-            take_enrolment(c, envelope);
+        if (!is_held(c, envelope) && take_enrolment(c, envelope)) /* a signature takes longer to verify than all this */
+            json_array_append(taken, envelope);
     }
+    if (journal_end(c->node->journal, true, &err) && c->node->driver && json_array_size(taken)) {
+        json_t *message = json_pack("{s:O}", "documents", taken);
+
+        driver_message(c->node->driver, message);
+        json_decref(message);
+    }
+    json_decref(taken);
     course_forget_displaced(c);
 }
 

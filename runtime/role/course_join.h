@@ -16,7 +16,7 @@ bool course_take_part(struct node *node, const char *run, struct error *err);
 bool course_join(struct node *node, const char *run, struct error *err);
 
 /* Takes what is new in somebody's list of enrolments, and refuses the rest in silence. What is longer than what a node keeps is no honest
- * list. */
+ * list. One write of the journal. */
 void course_take_enrolments(struct course *course, const json_t *list);
 
 /* Asks the peer and a few others for enrolments; a repeated, quiet call. Everybody known has a turn, from a random one on: whoever leaves

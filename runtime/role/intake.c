@@ -67,7 +67,7 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
 {
     const struct run_spec *spec = &node->course->spec;
     int64_t open = node->driver ? driver_round(node->driver) : 0;
-    const bool member = course_has_member(node->course, &d->signer);
+    const bool member = course_names(node->course, &d->signer);
 
     switch (d->type) {
     case DOCUMENT_VOTE:

@@ -52,40 +52,75 @@ static bool is_stranger(const struct member *m, const json_t *document)
            !value_lists(m->rules->allowed, did);
 }
 
+/* This member has said that it has it: who folds its list asks it for the document. Items are in order of their CIDs. */
+static bool is_said(const struct member *m, const char *cid)
+{
+    size_t low = 0, high = json_array_size(m->items);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const int order = strcmp(value_text(json_array_get(m->items, middle), "cid"), cid);
+        if (!order)
+            return true;
+        *(order < 0 ? &low : &high) = order < 0 ? middle + 1 : middle;
+    }
+    return json_object_get(m->listed, cid);
+}
+
+static void let_go_of(struct member *m, const char *type, const char *did)
+{
+    char key[MEMBER_SIGNED];
+    json_t *held, *all;
+    size_t i;
+    member_signed_key(key, type, did);
+    all = json_copy(json_object_get(m->by_signer, key));
+    json_array_foreach(all, i, held)
+    {
+        if (!is_said(m, value_text(held, "cid")))
+            let_go(m, held);
+    }
+    json_decref(all);
+}
+
 /* With all that its signer said for the rounds in which it would be a member. What is asked about it is asked again when it says so again. */
 static void give_way(struct member *m, json_t *enrolment)
 {
     const char *cid = value_text(enrolment, "cid");
     char did[MEMBER_DID], name[CID_TEXT + 40];
-    json_t *said;
     snprintf(did, sizeof did, "%s", value_text(json_object_get(enrolment, "payload"), "signer"));
     snprintf(name, sizeof name, "deposit/%s/%lld", cid, (long long)m->round);
     json_object_del(m->asked, name);
     json_object_del(m->codes, cid);
     let_go(m, enrolment);
-    if (first_of(m, "enrolment", did))
-        return;
-    while ((said = first_of(m, "contribution", did)) || (said = first_of(m, "commitment", did)))
-        let_go(m, said);
+    if (!first_of(m, "enrolment", did)) {
+        let_go_of(m, "contribution", did);
+        let_go_of(m, "commitment", did);
+    }
 }
 
 bool member_has_room(struct member *m, const json_t *document)
 {
+    static const char kind[] = "enrolment/";
     const size_t most = m->rules->trainers_limit > MEMBER_STRANGERS ? (size_t)m->rules->trainers_limit : MEMBER_STRANGERS;
-    json_t *held, *idle = NULL, *unknown = NULL;
-    const char *cid;
-    size_t count = 0;
+    json_t *of, *held, *idle = NULL, *unknown = NULL;
+    const char *key;
+    size_t i, count = 0;
     if (!is_stranger(m, document))
         return true;
-    json_object_foreach(m->documents, cid, held)
+    json_object_foreach(m->by_signer, key, of)
     {
-        if (!is_stranger(m, held))
+        if (strncmp(key, kind, sizeof kind - 1))
             continue;
-        count++;
-        if (!json_object_get(m->codes, cid))
-            unknown = unknown ? unknown : held;
-        else if (!value_is(m->codes, cid, "ok"))
-            idle = idle ? idle : held;
+        json_array_foreach(of, i, held)
+        {
+            const char *cid = value_text(held, "cid");
+            if (!is_stranger(m, held) || is_said(m, cid))
+                continue;
+            count++;
+            if (!json_object_get(m->codes, cid))
+                unknown = unknown ? unknown : held;
+            else if (!value_is(m->codes, cid, "ok"))
+                idle = idle ? idle : held;
+        }
     }
     if (count < most)
         return true;

@@ -184,7 +184,7 @@ json_t *member_sign(struct member *m, const char *type, json_t *payload);
  * strangers, and (152 + 256) · 2 · 2 contributions and commitments a round.
  *
  * member_has_room: room for this document; where it is a stranger's, the first of those known to have locked nothing, else of those not known to
- * have locked something, gives way. False when all have.
+ * have locked something, gives way. False when all have. What this member has said that it has (`items`) neither counts nor goes.
  * member_make_room_said: the first that this member of the panel said gives way to what it says now, but what is needed.
  * member_make_room: for one more record that `did` names. */
 bool member_has_room(struct member *m, const json_t *document);

@@ -104,15 +104,7 @@ static void keep(struct member *m, const json_t *document)
  * who merely asks to enrol: such a key costs nothing. */
 static bool may_claim(const struct member *m, const char *did)
 {
-    json_t *entry;
-    size_t i;
-    json_array_foreach(json_object_get(m->previous, "unsettled"), i, entry)
-    {
-        if (value_find(json_object_get(entry, "contributions"), "did", did))
-            return true;
-    }
-    return value_find(m->rules->panel, "did", did) || value_find(json_object_get(m->previous, "members"), "did", did) ||
-           value_find(json_object_get(m->previous, "disputes"), "challenger", did);
+    return value_find(m->rules->panel, "did", did) || membership_concerns(m->previous, did);
 }
 
 /* Neither asks for more than its signer's right to say it. */

@@ -208,6 +208,20 @@ static void take_items(const struct membership_change *c, json_t *members, const
     json_decref(in.of_role);
 }
 
+bool membership_concerns(const json_t *record, const char *did)
+{
+    const json_t *disputes = json_object_get(record, "disputes");
+    json_t *entry;
+    size_t i;
+    json_array_foreach(json_object_get(record, "unsettled"), i, entry)
+    {
+        if (value_find(json_object_get(entry, "contributions"), "did", did))
+            return true;
+    }
+    return value_find(json_object_get(record, "members"), "did", did) || value_find(disputes, "did", did) ||
+           value_find(disputes, "challenger", did);
+}
+
 json_t *membership_after(const struct membership_change *c)
 {
     json_t *before = json_object_get(c->previous, "members"), *members = before ? json_deep_copy(before) : json_array(), *one;

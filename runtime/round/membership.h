@@ -43,4 +43,8 @@ json_t *membership_after(const struct membership_change *change);
  * "convicted", "barred", "account", "not_enrolled", "capacity" (more batches than the spec lets anyone state), "region" (none of the spec's), "claim" (claim.h). Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
 const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
 
+/* Whether anything that the record after this one says may be about it: a member, or one that has left or was dropped while its work, or a
+ * challenge of its own, is still to be judged. False without a record. */
+bool membership_concerns(const json_t *record, const char *did);
+
 #endif

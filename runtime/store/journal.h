@@ -107,7 +107,9 @@ bool journal_restore_files(struct journal *journal, struct error *err);
 /* Blocks whose files were deleted: their bytes leave the database too, else the next start would write the files again. Sorts `ids`. */
 bool journal_forget_blocks(struct journal *journal, struct hash *ids, size_t count, struct error *err);
 
-/* The index row and the file of a document that cannot be used: it is fetched again when it is needed. */
+/* The index rows, in one write, and the files of documents that are of no use, or cannot be used: those are fetched again when they are needed. Not
+ * within a begin and its end. */
+bool journal_forget_documents(struct journal *journal, const struct hash *ids, size_t count, struct error *err);
 bool journal_forget_document(struct journal *journal, struct hash id, struct error *err);
 /* Ids of every document in the index. The caller frees *ids. */
 bool journal_index(struct journal *journal, struct hash **ids, size_t *count, struct error *err);

@@ -122,18 +122,30 @@ bool journal_named_by_finals(struct journal *j, struct hash **ids, size_t *count
                         ids, count, err);
 }
 
-bool journal_forget_document(struct journal *j, struct hash id, struct error *err)
+static bool forget_rows(struct journal *j, const struct hash *ids, size_t count, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!journal_change(j, journal_query(j, err, "delete from documents where id = ?", "h", &ids[i]), err))
+            return false;
+    return journal_forget_files(j, "documents", ids, count, err);
+}
+
+bool journal_forget_documents(struct journal *j, const struct hash *ids, size_t count, struct error *err)
 {
     char path[PATH_MAX];
 
-    /* The row first: an index row always has its file. */
-    if (!journal_begin(j, err) ||
-        !journal_end(j,
-                     journal_change(j, journal_query(j, err, "delete from documents where id = ?", "h", &id), err) &&
-                         journal_forget_files(j, "documents", &id, 1, err),
-                     err))
+    /* The rows first: an index row always has its file. */
+    if (!journal_begin(j, err) || !journal_end(j, forget_rows(j, ids, count, err), err))
         return false;
-    document_path(j, id, path);
-    return unlink(path) == 0 || errno == ENOENT ||
-           (error_set(err, ERROR_IO, NULL, "cannot delete: %s", strerror(errno)), error_at(err, "%s", path));
+    for (size_t i = 0; i < count; i++) {
+        document_path(j, ids[i], path);
+        if (unlink(path) != 0 && errno != ENOENT)
+            return error_set(err, ERROR_IO, NULL, "cannot delete: %s", strerror(errno)), error_at(err, "%s", path);
+    }
+    return true;
+}
+
+bool journal_forget_document(struct journal *j, struct hash id, struct error *err)
+{
+    return journal_forget_documents(j, &id, 1, err);
 }

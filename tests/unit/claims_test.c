@@ -397,6 +397,36 @@ static void strangers_without_end_take_up_no_more_than_their_room(void **state)
     tear_down(&b);
 }
 
+/* What it froze others ask it for, and a view that it must win may need it: ever new keys cannot take it away. */
+static void what_a_member_said_that_it_has_stays_whoever_comes(void **state)
+{
+    struct bench b;
+    char did[24], enrolled[CID_TEXT], work[CID_TEXT];
+    (void)state;
+    set_up(&b);
+    b.m.unasked = json_array();
+    b.m.unanswered = json_array();
+    b.m.uncounted = json_array();
+    snprintf(enrolled, sizeof enrolled, "%s", value_text(enrol(&b, "frozen"), "cid"));
+    assert_non_null(enrol(&b, "gone"));
+    snprintf(work, sizeof work, "%s", value_text(contribute(&b, "gone", 5), "cid"));
+    b.m.items = json_pack("[{s:s}, {s:s}]", "cid", enrolled, "cid", work);
+    value_sort(b.m.items, "cid");
+    for (int i = 0; i < 2 * MEMBER_STRANGERS; i++) {
+        snprintf(did, sizeof did, "x%d", i);
+        assert_non_null(enrol(&b, did));
+    }
+    assert_non_null(json_object_get(b.m.documents, enrolled));
+    assert_null(json_object_get(b.m.by_signer, "enrolment/gone"));
+    assert_non_null(json_object_get(b.m.documents, work));
+    assert_int_equal(json_object_size(b.m.documents), MEMBER_STRANGERS + 2);
+    json_decref(b.m.items);
+    b.m.items = NULL;
+    json_decref(b.m.unanswered);
+    json_decref(b.m.uncounted);
+    tear_down(&b);
+}
+
 /* As many as take part say as much as each may, the kinds that ask for nothing but the right to say it. */
 static void moves_of_many_leave_room_for_contributions_and_for_the_panel(void **state)
 {
@@ -478,6 +508,7 @@ int main(void)
         cmocka_unit_test(a_member_says_no_more_than_others_take),
         cmocka_unit_test(who_locked_nothing_keeps_nobody_from_enrolling),
         cmocka_unit_test(strangers_without_end_take_up_no_more_than_their_room),
+        cmocka_unit_test(what_a_member_said_that_it_has_stays_whoever_comes),
         cmocka_unit_test(moves_of_many_leave_room_for_contributions_and_for_the_panel),
         cmocka_unit_test(one_of_the_panel_that_says_ever_more_lists_takes_only_its_own_room),
     };

@@ -135,7 +135,7 @@ static void a_list_longer_than_what_is_kept_is_not_looked_at(void **state)
     struct place *p = *state;
     json_t *list = json_array();
 
-    for (int i = 0; i <= COURSE_MACHINES; i++)
+    for (int i = 0; i <= 2 * COURSE_MACHINES; i++)
         json_array_append_new(list, enrolment(p, i % MACHINES, i));
     take(p, list);
     assert_int_equal(kept(p), 0);
@@ -190,11 +190,25 @@ static const char *did_of(const struct key_pair *keys, char did[DID_TEXT])
     return did_text(&key, did);
 }
 
+/* Keys that cost nothing say all that they want to take part. */
+static void strangers(struct place *p, int first, int end)
+{
+    struct key_pair keys;
+    struct error err = { 0 };
+    char name[24];
+
+    for (int i = first; i < end; i++) {
+        snprintf(name, sizeof name, "stranger-%d", i);
+        key_pair_derive("course_test", name, &keys);
+        FIXTURE_OK(post(p, &keys, &err), &err);
+    }
+}
+
 /* Keys cost nothing, so the first of no consequence gives way: not who is on the panel or in the run, nor whom the machine may still list. */
 static void strangers_give_way_to_newcomers_and_take_their_documents_along(void **state)
 {
     struct place *p = *state;
-    char did[DID_TEXT], name[24];
+    char did[DID_TEXT];
     struct member machine = { .documents = json_object() };
     struct driver driver = { .node = &p->node, .course = &p->course, .member = &machine, .finals = json_array() };
     struct key_pair keys;
@@ -210,11 +224,7 @@ static void strangers_give_way_to_newcomers_and_take_their_documents_along(void 
     held = json_object_get(json_object_get(p->course.enrolments, did_of(&p->keys[2], did)), "ids");
     json_object_set_new(machine.documents, json_string_value(json_array_get(held, 0)), json_pack("{s:{}}", "envelope"));
     p->node.driver = &driver;
-    for (int i = 3; i < COURSE_MACHINES + 20; i++) {
-        snprintf(name, sizeof name, "stranger-%d", i);
-        key_pair_derive("course_test", name, &keys);
-        FIXTURE_OK(post(p, &keys, &err), &err);
-    }
+    strangers(p, 3, COURSE_MACHINES + 20);
     assert_int_equal(json_object_size(p->course.enrolments), COURSE_MACHINES);
     assert_int_equal(kept(p), COURSE_MACHINES);
     assert_non_null(json_object_get(p->course.enrolments, did_of(&p->keys[1], did)));
@@ -236,11 +246,9 @@ static void strangers_give_way_to_newcomers_and_take_their_documents_along(void 
 static void what_a_record_lists_stays_when_its_signer_gives_way(void **state)
 {
     struct place *p = *state;
-    char did[DID_TEXT], name[24];
+    char did[DID_TEXT];
     struct member machine = { .documents = json_object() };
     struct driver driver = { .node = &p->node, .course = &p->course, .member = &machine, .finals = json_array() };
-    struct key_pair keys;
-    struct error err = { 0 };
 
     p->course.rules.allowed = NULL;
     take(p, json_pack("[o]", enrolment(p, 3, 0)));
@@ -248,16 +256,74 @@ static void what_a_record_lists_stays_when_its_signer_gives_way(void **state)
     json_array_append_new(driver.finals,
                           json_pack("{s:{s:[], s:[{s:O}]}}", "record", "members", "items", "cid", json_array_get(ids, 0)));
     p->node.driver = &driver;
-    for (int i = 0; i < COURSE_MACHINES; i++) {
-        snprintf(name, sizeof name, "stranger-%d", i);
-        key_pair_derive("course_test", name, &keys);
-        FIXTURE_OK(post(p, &keys, &err), &err);
-    }
+    strangers(p, 0, COURSE_MACHINES);
     assert_null(json_object_get(p->course.enrolments, did_of(&p->keys[3], did)));
     assert_int_equal(kept(p), COURSE_MACHINES + 1);
     p->node.driver = NULL;
     json_decref(driver.finals);
     json_decref(machine.documents);
+}
+
+/* It has to answer for what it did: a node that no longer knew it would refuse its opening, and it would lose by silence. */
+static void who_has_left_keeps_its_place_while_its_work_may_be_judged(void **state)
+{
+    struct place *p = *state;
+    char left[DID_TEXT], challenger[DID_TEXT];
+    struct member machine = { .documents = json_object() };
+    struct driver driver = { .node = &p->node, .course = &p->course, .member = &machine, .finals = json_array() };
+
+    p->course.rules.allowed = NULL;
+    take(p, json_pack("[o, o]", enrolment(p, 3, 0), enrolment(p, 4, 0)));
+    json_array_append_new(driver.finals,
+                          json_pack("{s:{s:[], s:[], s:[{s:i, s:[{s:s}]}], s:[{s:s}]}}", "record", "members", "items",
+                                    "unsettled", "round", 0, "contributions", "did", did_of(&p->keys[3], left), "disputes",
+                                    "challenger", did_of(&p->keys[4], challenger)));
+    p->node.driver = &driver;
+    strangers(p, 0, COURSE_MACHINES);
+    assert_non_null(json_object_get(p->course.enrolments, left));
+    assert_non_null(json_object_get(p->course.enrolments, challenger));
+    p->node.driver = NULL;
+    json_decref(driver.finals);
+    json_decref(machine.documents);
+}
+
+/* Others' lists can go on without end: where there is no more room, who is named by nobody says itself that it wants to take part. */
+static void a_full_list_takes_the_named_on_top_and_nobody_else_from_others(void **state)
+{
+    struct place *p = *state;
+    char did[DID_TEXT];
+    struct member machine = { .documents = json_object() };
+    struct driver driver = { .node = &p->node, .course = &p->course, .member = &machine, .finals = json_array() };
+    struct error err = { 0 };
+
+    p->course.rules.allowed = NULL;
+    p->node.driver = &driver;
+    strangers(p, 0, COURSE_MACHINES);
+    json_array_append_new(driver.finals,
+                          json_pack("{s:{s:[{s:s}], s:[]}}", "record", "members", "did", did_of(&p->keys[0], did), "items"));
+    FIXTURE_OK(post(p, &p->keys[0], &err), &err);
+    assert_non_null(json_object_get(p->course.enrolments, did));
+    take(p, json_pack("[o]", enrolment(p, 1, 0)));
+    assert_null(json_object_get(p->course.enrolments, did_of(&p->keys[1], did)));
+    assert_int_equal(json_object_size(p->course.enrolments), COURSE_MACHINES + 1);
+    p->node.driver = NULL;
+    json_decref(driver.finals);
+    json_decref(machine.documents);
+}
+
+/* It does not know who is in the run, and would delete what records list. */
+static void a_node_without_a_round_machine_keeps_the_first(void **state)
+{
+    struct place *p = *state;
+    struct error err = { 0 };
+
+    p->course.rules.allowed = NULL;
+    strangers(p, 0, COURSE_MACHINES);
+    assert_false(post(p, &p->keys[0], &err));
+    assert_int_equal(err.code, ERROR_LIMIT);
+    p->course.rules.allowed = p->allowed; /* the named come on top */
+    FIXTURE_OK(post(p, &p->keys[0], &err), &err);
+    assert_int_equal(kept(p), COURSE_MACHINES + 1);
 }
 
 int main(void)
@@ -268,6 +334,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(strangers_are_not_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_give_way_to_newcomers_and_take_their_documents_along, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_record_lists_stays_when_its_signer_gives_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_has_left_keeps_its_place_while_its_work_may_be_judged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_list_takes_the_named_on_top_and_nobody_else_from_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_node_without_a_round_machine_keeps_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(everybody_has_a_turn_to_be_asked, set_up, tear_down),
     };
 
