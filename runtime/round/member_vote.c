@@ -226,6 +226,18 @@ static void propose(struct member *m, json_t *record, const json_t *justificatio
     member_repeat(m);
 }
 
+/* After a restart not before the ledger has told. */
+static bool knows_head(const struct member *m)
+{
+    return value_integer(m->head, "height") > 0;
+}
+
+/* The block of the next seed is still to come, as far as this member knows. */
+static bool is_ahead(const struct member *m, const json_t *record)
+{
+    return knows_head(m) && value_integer(record, "next_height") > value_integer(m->head, "height");
+}
+
 bool member_rule_lead(struct member *m)
 {
     if (!in_voting(m) || m->view < 0 || !member_may_sign(m) || json_object_get(m->own, "commit"))
@@ -238,7 +250,7 @@ bool member_rule_lead(struct member *m)
         m->lead_set = json_incref(received);
     if (leads && settled && lock) {
         record = json_incref(json_object_get(m->records, value_text(lock, "record")));
-    } else if (settled && !lock && !m->lock) {
+    } else if (settled && !lock && !m->lock && knows_head(m)) {
         /* Whoever does not lead asks for the same fold meanwhile: it will need it to judge the proposal. */
         enum record_outcome outcome = RECORD_NEEDS;
         bool fresh = m->lead_at.answers != m->answers || m->lead_at.view != m->view || m->lead_at.leads != leads;
@@ -250,7 +262,7 @@ bool member_rule_lead(struct member *m)
             if (record)
                 signing_name(&m->signing, record, m->rules->record_most, m->made);
         }
-        if (record && value_integer(record, "next_height") <= value_integer(m->head, "height"))
+        if (record && !is_ahead(m, record))
             json_decref(record), record = NULL;
     }
     if (leads && record) {
@@ -296,8 +308,7 @@ static const char *judge(struct member *m, const char *cid, const json_t *record
 static bool is_fresh(struct member *m, const json_t *record)
 {
     json_t *received = member_received_of(m, record), *one;
-    bool fresh = received && value_integer(record, "next_height") > value_integer(m->head, "height") &&
-                 (!value_is(record, "reason", "forced") || m->view >= m->quorum.n);
+    bool fresh = received && is_ahead(m, record) && (!value_is(record, "reason", "forced") || m->view >= m->quorum.n);
     size_t i;
     json_array_foreach(received, i, one) fresh = fresh && value_integer(json_object_get(one, "payload"), "view") == m->view;
     json_decref(received);
