@@ -57,6 +57,7 @@ static void each_write_of_a_step_holds_what_was_said_up_to_it(void **state)
     struct actions actions = { 0 };
     read_rules(&rules, 1);
     struct member *member = make_member(&rules);
+    step(member, EVENT_HEAD, 1, json_pack("{sisi}", "height", 1, "time", 1), &actions);
     step(member, EVENT_FUNDED, 1, json_pack("{si}", "time", 1), &actions);
     actions_clear(&actions);
     step(member, EVENT_TIME, 100, NULL, &actions); /* alone, it closes round 0 and decides it in one step */
@@ -375,6 +376,7 @@ static void what_settled_rounds_asked_for_is_forgotten(void **state)
     json_t *enrolment = json_pack("{sss{ssssssss}}", "type", "enrolment", "payload", "run", "bafk2bzaarun", "signer", "s0",
                                   "role", "syncer", "nonce", "1");
     struct member *member = start_member(&rules, NULL, NULL, enrolment);
+    step(member, EVENT_HEAD, now, json_pack("{sisi}", "height", 1, "time", 1), &actions);
     step(member, EVENT_FUNDED, now, json_pack("{si}", "time", 1), &actions);
     step(member, EVENT_MESSAGE, now,
          json_pack("{s[{sss{ssssssss}}]}", "documents", "type", "enrolment", "payload", "run", "bafk2bzaarun", "signer", "t0",
