@@ -396,6 +396,8 @@ static void job_go(struct driver_job *j, json_t *job)
 {
     j->worker = is_patient(j->kind) ? driver_replay_worker(j->driver) : j->driver->main;
     j->id = worker_submit(j->worker, json_incref(job), NULL, 0, job_progress, job_done, j);
+    if (json_object_get(j->body, "first"))
+        worker_prefer(j->worker, j->id);
 }
 
 static void job_fetched(void *context, const struct error *fault)

@@ -34,7 +34,7 @@
  *   CHECK          {cid, document, context}        fetch the blocks of this contribution and check it (step_log.h);
  *                                                  context = what seed, record and plan say it must be. Always answered:
  *                                                  code "missing" when the blocks cannot be had within limit_ms
- *   REPLAY         {cid, document, context}        recompute this contribution
+ *   REPLAY         {cid, document, context, first} recompute this contribution; with `first`, before all that were asked for without it
  *   JUDGE          {cid, move, contribution, index, trace, evidence, context}
  *                                                  a challenge, opening or pick (runtime/worker/dispute.h): its code, answered by CHECKED;
  *                                                  not of challenges that a replay decides (REPLAY)

@@ -32,7 +32,7 @@ static const json_t *plan_of(struct member *m)
     return plan ? plan : json_null();
 }
 
-void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round)
+void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round, bool first)
 {
     if (member_asked(m, "replay", cid))
         return;
@@ -42,7 +42,9 @@ void member_ask_replay(struct member *m, const char *cid, const char *did, int64
         json_decref(context);
         return;
     }
-    member_act(m, ACTION_REPLAY, json_pack("{sssO?so}", "cid", cid, "document", document, "context", context));
+    member_act(
+        m, ACTION_REPLAY,
+        json_pack("{sssO?soso*}", "cid", cid, "document", document, "context", context, "first", first ? json_true() : NULL));
 }
 
 static const char *contribution_code(struct member *m, const json_t *document)
@@ -212,7 +214,7 @@ bool member_rule_spots(struct member *m)
         const json_t *index = json_object_get(m->replays, cid);
         int64_t round = value_integer(spot, "round");
         if (!index) {
-            member_ask_replay(m, cid, value_text(spot, "did"), round);
+            member_ask_replay(m, cid, value_text(spot, "did"), round, false);
             if (is_new(m, spot) && m->phase == PHASE_COLLECTING && member_lacks_carry(m, cid, value_text(spot, "did"), round) &&
                 member_ask(m, "demand", cid)) {
                 member_challenge(m, cid, round, 0);

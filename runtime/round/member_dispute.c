@@ -60,7 +60,7 @@ bool member_rule_shown(struct member *m)
         if (!value_is(one, "challenger", m->did) || value_integer(one, "index") || !json_is_string(json_object_get(one, "trace")))
             continue;
         if (!index) {
-            member_ask_replay(m, cid, value_text(one, "did"), value_integer(one, "round"));
+            member_ask_replay(m, cid, value_text(one, "did"), value_integer(one, "round"), false);
         } else if (json_integer_value(index) > 0 && member_ask(m, "challenge", cid)) {
             member_challenge(m, cid, value_integer(one, "round"), json_integer_value(index));
             return true;
@@ -92,7 +92,7 @@ bool member_rule_defend(struct member *m)
         if (!needs_defence(m, one))
             continue;
         if (!index)
-            member_ask_replay(m, cid, value_text(one, "did"), value_integer(one, "round"));
+            member_ask_replay(m, cid, value_text(one, "did"), value_integer(one, "round"), true);
         else if (json_integer_value(index) < 0 && !value_lists(m->checked, cid))
             json_array_append_new(m->checked, json_string(cid));
     }

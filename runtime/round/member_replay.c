@@ -3,6 +3,8 @@
 #include "runtime/round/dispute.h"
 #include "runtime/round/member_state.h"
 
+enum { OF_PANEL, OF_OTHERS }; /* for whom it replays */
+
 /* ---- what a replay decides ---------------------------------------------------------------------------------------------- */
 
 static bool begins_with_carry(const struct member *m, const json_t *entry, const char *did)
@@ -83,6 +85,11 @@ static bool waits_for_turn(struct member *m, const json_t *document)
            !member_lacks_carry(m, cid, accused, value_integer(entry, "round"));
 }
 
+static bool is_judging(const struct member *m, int whose)
+{
+    return m->judging[whose].round == m->round && !json_object_get(m->replays, m->judging[whose].cid);
+}
+
 void member_take_turn(struct member *m, const json_t *documents)
 {
     const json_t *first = NULL;
@@ -90,7 +97,7 @@ void member_take_turn(struct member *m, const json_t *documents)
     json_t *document;
     size_t i;
     int64_t best = INT64_MAX;
-    if (m->judging.round == m->round && !json_object_get(m->replays, m->judging.cid))
+    if (is_judging(m, OF_PANEL))
         return;
     json_array_foreach((json_t *)documents, i, document)
     {
@@ -100,11 +107,12 @@ void member_take_turn(struct member *m, const json_t *documents)
         if (rank < best)
             best = rank, first = document;
     }
-    if (!first)
+    const int whose = best ? OF_OTHERS : OF_PANEL;
+    if (!first || is_judging(m, whose))
         return;
     const char *cid = value_text(json_object_get(first, "payload"), "contribution");
     const json_t *entry = disputes_entry_of(m->previous, cid, &accused);
-    member_ask_replay(m, cid, accused, value_integer(entry, "round"));
-    memcpy(m->judging.cid, cid, strlen(cid) + 1);
-    m->judging.round = m->round;
+    member_ask_replay(m, cid, accused, value_integer(entry, "round"), whose == OF_PANEL);
+    memcpy(m->judging[whose].cid, cid, strlen(cid) + 1);
+    m->judging[whose].round = m->round;
 }

@@ -64,9 +64,9 @@ struct member {
     struct {
         char cid[CID_TEXT];
         int64_t round;
-    } judging;        /* the contribution that was last replayed for a challenger, and since which round */
-    json_t *results;  /* request hash -> { code, result } */
-    json_t *asked;    /* what was asked of the driver -> the round that was open then */
+    } judging[2];    /* the contribution that was last replayed for one of the panel, for another challenger; since which round */
+    json_t *results; /* request hash -> { code, result } */
+    json_t *asked;   /* what was asked of the driver -> the round that was open then */
     json_t *answered; /* did -> time of the last answer to someone behind */
     json_t *head;
     int64_t funded;
@@ -193,8 +193,8 @@ void member_make_room(struct member *m, const char *did);
 bool member_is_certified(const struct member *m, const char *cid);
 const char *member_namer_of(const struct member *m, const char *cid, const char *but); /* "": nobody. Borrowed */
 
-/* member_collect.c: asks for the replay of a contribution of a decided round, once; signs and sends a challenge. */
-void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round);
+/* member_collect.c: asks for the replay of a contribution of a decided round, once, and before all others when `first`; signs and sends a challenge. */
+void member_ask_replay(struct member *m, const char *cid, const char *did, int64_t round, bool first);
 void member_challenge(struct member *m, const char *cid, int64_t round, int64_t index);
 
 /* member_closed.c */

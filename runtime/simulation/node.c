@@ -186,26 +186,53 @@ void sim_stop(struct sim *s, int i, bool wipe)
     json_decref(n->heard);
     json_decref(n->closing);
     json_decref(n->wanting);
-    n->heard = n->closing = n->wanting = NULL;
+    json_decref(n->replays);
+    n->heard = n->closing = n->wanting = n->replays = NULL;
+    n->replaying = false;
     sim_push(s, (struct queued){
                     .at = s->now + 100 + (wipe ? 0 : sim_below(s, 5000)), .what = WHAT_START, .node = i, .life = n->life });
 }
 
 /* ---- replays ---------------------------------------------------------------------------------------------------------- */
 
-/* In a besieged run each takes a third of a round. */
-static int64_t replay_ms(struct sim *s, struct node *n)
+static void replay_for(struct sim *s, int i, const json_t *body, int64_t ms)
 {
-    if (!s->set->besieged)
-        return 200 + sim_below(s, 800);
-    n->busy_until = (n->busy_until > s->now ? n->busy_until : s->now) + ROUND_MS / 3;
-    return n->busy_until - s->now;
+    sim_later(s, i, ms, EVENT_REPLAYED,
+              json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
 }
 
-static void replay(struct sim *s, int i, const json_t *body)
+/* In a besieged run each takes a third of a round, and a machine does one at a time. */
+static void replay_next(struct sim *s, int i)
 {
-    sim_later(s, i, replay_ms(s, &s->nodes[i]), EVENT_REPLAYED,
-              json_pack("{sOsI}", "cid", json_object_get(body, "cid"), "index", (json_int_t)sim_replay(s, body)));
+    struct node *n = &s->nodes[i];
+    if (n->replaying || !json_array_size(n->replays))
+        return;
+    n->replaying = true;
+    replay_for(s, i, json_array_get(n->replays, 0), ROUND_MS / 3);
+    json_array_remove(n->replays, 0);
+}
+
+void sim_replayed(struct sim *s, int i)
+{
+    s->nodes[i].replaying = false;
+    replay_next(s, i);
+}
+
+static void replay(struct sim *s, int i, json_t *body)
+{
+    struct node *n = &s->nodes[i];
+    if (!s->set->besieged) {
+        replay_for(s, i, body, 200 + sim_below(s, 800));
+        return;
+    }
+    if (!n->replays)
+        n->replays = json_array();
+    size_t at = 0;
+    while (at < json_array_size(n->replays) &&
+           (!json_object_get(body, "first") || json_object_get(json_array_get(n->replays, at), "first")))
+        at++;
+    json_array_insert(n->replays, at, body);
+    replay_next(s, i);
 }
 
 /* Whose openings nobody gets the object of: a mute trainer either says nothing or names what it does not hand out. */

@@ -160,6 +160,8 @@ static void feed(struct sim *s, const struct queued *q)
             sim_step(s, q->node, EVENT_TIME, NULL);
         return;
     }
+    if (q->kind == EVENT_REPLAYED)
+        sim_replayed(s, q->node);
     if (is_cancelled(s, q))
         return;
     if (q->kind == EVENT_HEAD)
@@ -358,7 +360,9 @@ static void sim_free(struct sim *s)
         struct node *n = &s->nodes[i];
         member_free(n->member);
         trainer_free(n->trainer);
-        json_t *const owned[] = { n->disk, n->documents, n->enrolled, n->enrolment, n->heard, n->closing, n->wanting };
+        json_t *const owned[] = {
+            n->disk, n->documents, n->enrolled, n->enrolment, n->heard, n->closing, n->wanting, n->replays
+        };
         for (size_t k = 0; k < sizeof owned / sizeof *owned; k++)
             json_decref(owned[k]);
     }

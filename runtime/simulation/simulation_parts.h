@@ -69,9 +69,10 @@ struct node {
     int64_t head;            /* height last told */
     json_t *heard, *closing; /* contributions: taken in during this life; those among them when the round closed */
     int64_t closing_round;
-    int64_t jumped;     /* round open when the clock last jumped; -1: never */
-    int64_t busy_until; /* of a besieged run: s->now at which its replays are done */
-    json_t *wanting;    /* replays that wait for a carry to be shown */
+    int64_t jumped;  /* round open when the clock last jumped; -1: never */
+    json_t *replays; /* of a besieged run: those that wait for the one that runs */
+    bool replaying;  /* one runs */
+    json_t *wanting; /* replays that wait for a carry to be shown */
     uint64_t messages, bytes;
 };
 
@@ -157,7 +158,8 @@ void sim_claim(const struct sim *s, const struct node *n, json_t *enrolment);
 int64_t sim_clock(const struct sim *s, const struct node *n);
 void sim_timer(struct sim *s, int i); /* puts the timer into the queue, again after the clock has jumped */
 int64_t sim_round(const struct node *n);
-void sim_shown(struct sim *s); /* replays whose carry has come are done */
+void sim_replayed(struct sim *s, int i); /* of a besieged run: one is done, the next begins */
+void sim_shown(struct sim *s);           /* replays whose carry has come are done */
 
 /* ---- network.c */
 

@@ -14,6 +14,7 @@ struct job {
     worker_progress *progress;
     worker_done *done;
     void *context;
+    bool preferred;
     struct job *next;
 };
 
@@ -255,6 +256,7 @@ static void queue_open(struct worker *w)
     json_decref(copy);
     j->done = open_answered;
     j->context = w;
+    j->preferred = true;
     j->next = w->queue;
     w->queue = j;
 }
@@ -370,6 +372,22 @@ uint64_t worker_submit(struct worker *w, json_t *job, const void *bytes, size_t 
     *end = j;
     worker_pump(w);
     return id;
+}
+
+void worker_prefer(struct worker *w, uint64_t id)
+{
+    struct job **at = &w->queue, **before = &w->queue, *j;
+
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    if (!(j = *at) || j->preferred)
+        return;
+    *at = j->next;
+    while (*before && (*before)->preferred)
+        before = &(*before)->next;
+    j->preferred = true;
+    j->next = *before;
+    *before = j;
 }
 
 void worker_cancel(struct worker *w, uint64_t id)

@@ -1,6 +1,6 @@
 /* client.h - the node's side of a worker process: jobs in, answers out, on the node's loop.
  *
- *     node ── {"id": 7, "job": "train", ...} + bytes ──> worker        one job at a time, in the order given
+ *     node ── {"id": 7, "job": "train", ...} + bytes ──> worker        one job at a time, in the order given (worker_prefer)
  *          <── {"id": 7, "progress": {...}} ───────────               any number
  *          <── {"id": 7, "result": {...}} + bytes ──────               or {"id": 7, "error": {code, place, message, hint}}
  *
@@ -48,6 +48,9 @@ void worker_open(struct worker *w, json_t *job, worker_done *done, void *context
 /* Queues a job and returns its id (never 0). Takes the reference of `job`; bytes are copied. `progress` may be NULL. */
 uint64_t worker_submit(struct worker *w, json_t *job, const void *bytes, size_t size, worker_progress *progress,
                        worker_done *done, void *context);
+
+/* A job that waits goes before all that were not preferred. One that runs goes on, whatever waits. */
+void worker_prefer(struct worker *w, uint64_t id);
 
 /* Forgets a job: `done` will not run. One that runs already is stopped by ending the process. */
 void worker_cancel(struct worker *w, uint64_t id);

@@ -71,7 +71,7 @@ mutation jump_one member_vote.c 's/view_seen(m, m->quorum.t)/view_seen(m, 1)/' \
     "a view is jumped to when t members are there"
 mutation quorum committee.c 's/\.n = n, \.q = q, /.n = n, .q = q > 1 ? q - 1 : q, /' \
     "two quorums share an honest member"
-mutation height member_vote.c 's/value_integer(record, "next_height") > value_integer(m->head, "height") &&/true \&\&/' \
+mutation height member_vote.c 's/return knows_head(m) && value_integer(record, "next_height") > value_integer(m->head, "height")/return true/' \
     "the block of the next seed lies ahead when a record is voted for"
 mutation arrival received.c 's/if (size >= t) {/if (size >= 1) {/' \
     "an item is taken when t members list it"
@@ -127,8 +127,8 @@ mutation claim membership.c 's/claim_stands(payload) ?/true ?/' \
     "a trainer of a replicated run is taken with its account's signature only"
 mutation trial replica.c 's/if (value_integer(machine, "trial") > trial)/if (false)/' \
     "no group depends on who was away or has just come"
-mutation turn member_replay.c 's/if (m->judging.round == m->round &&/if (false \&\&/; s/json_object_get(m->false_claims, signer) ? "" : NULL/NULL/' \
-    "one contribution is replayed at a time for challengers, and for who accused falsely none"
+mutation turn member_replay.c 's/return m->judging.whose..round == m->round &&/return false \&\&/; s/"round"), whose == OF_PANEL)/"round"), false)/; s/json_object_get(m->false_claims, signer) ? "" : NULL/NULL/' \
+    "what the panel challenges is replayed first, for others one contribution at a time, and for who accused falsely none"
 mutation owed member_collect.c 's/"round") + m->rules->challenge_rounds < m->round/"round") + 1 < m->round/' \
     "a replay that the seed drew counts also when it lasts longer than the round"
 [ "$bad" = 0 ]

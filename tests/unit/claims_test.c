@@ -155,6 +155,38 @@ static void false_challenges_wait_behind_those_of_the_panel_and_cost_one_replay_
     tear_down(&b);
 }
 
+/* Whether what was asked for since is one replay, of this contribution, that goes before what this member owes otherwise. */
+static bool asked_first(struct bench *b, const char *cid)
+{
+    bool first = b->out.count == 1 && value_is(b->out.list[0].body, "cid", cid) && json_object_get(b->out.list[0].body, "first");
+    actions_clear(&b->out);
+    return first;
+}
+
+static void what_the_panel_challenges_waits_for_none_but_those_of_the_panel(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    b.m.unasked = json_array();
+    b.m.spots_of = 4;
+    b.m.spots = (json_decref(b.m.spots), json_pack("[{s:s, s:s, s:i}]", "cid", "c-a", "did", "a", "round", 3));
+    member_rule_spots(&b.m);
+    assert_false(asked_first(&b, "c-a")); /* a spot check */
+    say(&b, "challenge", "e", "c-b", 9);
+    member_take_turn(&b.m, b.m.unasked);
+    assert_false(asked_first(&b, "c-b"));
+    say(&b, "challenge", "s1", "c-c", 9);
+    say(&b, "challenge", "s1", "c-d", 9);
+    member_take_turn(&b.m, b.m.unasked);
+    assert_true(asked_first(&b, "c-c")); /* though e's is not done: that waits behind the spot check */
+    assert_string_equal(turn(&b), "");
+    replayed(&b, "c-c", 9);
+    member_take_turn(&b.m, b.m.unasked);
+    assert_true(asked_first(&b, "c-d"));
+    tear_down(&b);
+}
+
 static void who_has_locked_something_is_heard_before_keys_that_cost_nothing(void **state)
 {
     struct bench b;
@@ -499,6 +531,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(false_challenges_wait_behind_those_of_the_panel_and_cost_one_replay_each_signer),
+        cmocka_unit_test(what_the_panel_challenges_waits_for_none_but_those_of_the_panel),
         cmocka_unit_test(who_has_locked_something_is_heard_before_keys_that_cost_nothing),
         cmocka_unit_test(who_only_asks_to_enrol_may_not_accuse_and_who_has_left_may_still_answer),
         cmocka_unit_test(what_could_not_be_had_of_a_move_is_looked_for_again),

@@ -162,6 +162,20 @@ static void jobs_are_done_one_by_one_in_the_order_given(void **state)
     stop();
 }
 
+static void what_is_preferred_goes_before_what_waits_and_behind_what_was_preferred_before(void **state)
+{
+    (void)state;
+    start(NULL, "-");
+    ask("one", "a");
+    ask("two", "b");
+    ask("three", "c");
+    worker_prefer(t.worker, ask("four", "d"));
+    worker_prefer(t.worker, ask("five", "e"));
+    wait_for(5);
+    assert_string_equal(t.order[0] == 'a' ? t.order + 1 : t.order, t.order[0] == 'a' ? "debc" : "deabc");
+    stop();
+}
+
 static void an_error_comes_with_all_its_parts(void **state)
 {
     (void)state;
@@ -327,6 +341,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_are_done_one_by_one_in_the_order_given),
+        cmocka_unit_test(what_is_preferred_goes_before_what_waits_and_behind_what_was_preferred_before),
         cmocka_unit_test(an_error_comes_with_all_its_parts),
         cmocka_unit_test(a_worker_that_dies_is_started_again_and_opened_again),
         cmocka_unit_test(a_worker_that_talks_nonsense_is_ended),

@@ -168,6 +168,8 @@ static void accusations_do_not_hide_who_lies(void **state)
         assert_true(set.besieged);
         assert_true(run(set).liar_convicted);
     }
+    /* Who is to find it out owes eight replays of the round before: its challenge comes late, where others owe many, too. */
+    assert_true(run(simulation_from_seed(110573)).liar_convicted);
 }
 
 /* Every unit of money is where the records say: with liars, who lose their stakes, with accusers, who lose theirs to the accused, and without. */
