@@ -328,6 +328,7 @@ static void vote(struct member *m, const char *phase, const char *record, json_t
     json_decref(payload);
     if (envelope)
         member_send(m, json_deep_copy(m->committee), json_pack("{s[o]}", "documents", envelope));
+    m->repeated_at = m->now; /* twice in a view at most: what was said before is told again within three intervals of its begin */
 }
 
 bool member_rule_prepare(struct member *m)

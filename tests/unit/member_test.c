@@ -395,6 +395,66 @@ static void what_settled_rounds_asked_for_is_forgotten(void **state)
     rules_free(&rules);
 }
 
+/* A statement of s0 in what is sent, as s1 says it. New reference, or NULL. */
+static json_t *echo(const struct actions *actions, const char *type)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        json_t *documents = json_object_get(json_object_get(actions->list[i].body, "message"), "documents"), *document;
+        size_t k;
+        json_array_foreach(documents, k, document)
+        {
+            if (actions->list[i].kind != ACTION_SEND || !value_is(document, "type", type))
+                continue;
+            json_t *copy = json_deep_copy(document);
+            json_object_set_new(json_object_get(copy, "payload"), "signer", json_string("s1"));
+            return json_pack("{s[o]}", "documents", copy);
+        }
+    }
+    return NULL;
+}
+
+static size_t sends(const struct actions *actions)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < actions->count; i++)
+        count += actions->list[i].kind == ACTION_SEND;
+    return count;
+}
+
+static void a_vote_tells_again_what_was_said_before_it_only_an_interval_later(void **state)
+{
+    (void)state;
+    struct rules rules;
+    struct actions actions = { 0 };
+    read_rules(&rules, 2);
+    rules.view_ms = 1000; /* so an interval is 250 ms */
+    struct member *member = make_member(&rules);
+    step(member, EVENT_HEAD, 1, json_pack("{sisi}", "height", 1, "time", 1), &actions);
+    step(member, EVENT_FUNDED, 1, json_pack("{si}", "time", 1), &actions);
+    step(member, EVENT_TIME, 100, NULL, &actions);
+    json_t *received = echo(&actions, "received");
+    assert_non_null(received);
+    actions_clear(&actions);
+    step(member, EVENT_MESSAGE, 100, received, &actions); /* s0 proposes and prepares */
+    json_t *prepare = echo(&actions, "vote");
+    assert_non_null(prepare);
+    actions_clear(&actions);
+    step(member, EVENT_MESSAGE, 300, prepare, &actions);
+    assert_int_equal(sends(&actions), 1); /* its commit */
+    actions_clear(&actions);
+    step(member, EVENT_TIME, 360, NULL, &actions);
+    assert_int_equal(sends(&actions), 0);
+    actions_clear(&actions);
+    step(member, EVENT_TIME, 550, NULL, &actions);
+    assert_int_equal(sends(&actions), 1);
+    for (size_t i = 0; i < actions.count; i++)
+        if (actions.list[i].kind == ACTION_SEND) /* received, proposal, prepare, commit, and the received of the record */
+            assert_true(json_array_size(json_object_get(json_object_get(actions.list[i].body, "message"), "documents")) >= 4);
+    actions_free(&actions);
+    member_free(member);
+    rules_free(&rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +465,7 @@ int main(void)
         cmocka_unit_test(who_hears_of_a_statement_of_its_own_that_it_does_not_know_abstains_through_the_next_round),
         cmocka_unit_test(no_stretch_of_silent_syncers_keeps_a_machine_from_hearing),
         cmocka_unit_test(what_settled_rounds_asked_for_is_forgotten),
+        cmocka_unit_test(a_vote_tells_again_what_was_said_before_it_only_an_interval_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
