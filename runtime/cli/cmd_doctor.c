@@ -5,10 +5,10 @@
 
 #include "native/base/file.h"
 #include "native/base/hex.h"
+#include "native/base/library.h"
 #include "native/kernel/class.h"
 #include "runtime/cli/commands.h"
 #include "runtime/crypto/sign.h"
-#include "runtime/net/library.h"
 #include "runtime/script/host.h"
 
 static json_t *finding(const char *name, bool ok, const char *told)
@@ -60,7 +60,7 @@ static json_t *check_libraries(void)
     char text[1024];
     bool ok = library_all_there(&err);
 
-    return finding("libraries", ok, ok ? "those of HTTP and TLS can be loaded" : error_text(&err, text, sizeof text));
+    return finding("libraries", ok, ok ? "those of HTTP, TLS and evidence can be loaded" : error_text(&err, text, sizeof text));
 }
 
 static json_t *check_disk(const char *home)

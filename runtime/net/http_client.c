@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "native/base/json.h"
-#include "runtime/net/library.h"
+#include "native/base/library.h"
 #include "runtime/net/request_key.h"
 #include "runtime/net/tls.h"
 

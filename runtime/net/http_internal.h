@@ -9,8 +9,8 @@
 
 #include <microhttpd.h>
 
+#include "native/base/library.h"
 #include "runtime/net/http_server.h"
-#include "runtime/net/library.h"
 #include "runtime/net/request_key.h"
 #include "runtime/net/sender.h"
 #include "runtime/net/tls.h"

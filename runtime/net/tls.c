@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "native/base/hex.h"
+#include "native/base/library.h"
 #include "runtime/crypto/hash.h"
 #include "runtime/crypto/sign.h"
-#include "runtime/net/library.h"
 
 #define GNUTLS_CALLS(CALL)                                                                                                       \
     CALL(gnutls_, free)                                                                                                          \

@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
 libraries=
-for name in simulation round net document native kernel base; do libraries="$libraries $build/librondo_$name.a"; done
+for name in simulation round attest net document native kernel base; do libraries="$libraries $build/librondo_$name.a"; done
 packages="jansson libsodium libuv sqlite3 libmicrohttpd libsecp256k1 libcurl"
 compile="${CC:-cc} -std=gnu17 -O2 -w -D_GNU_SOURCE -DRONDO_VERSION=\"mutant\" -I."
 for file in tests/simulation/mutant.c runtime/cli/command.c runtime/cli/manual.c runtime/cli/cmd_simulate.c; do

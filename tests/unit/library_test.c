@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "native/base/library.h"
 #include "runtime/net/http_client.h"
-#include "runtime/net/library.h"
 
 #define ZLIB_CALLS(CALL) CALL(, crc32) CALL(zlib, Version)
 LIBRARY_CALLS(zlib, ZLIB_CALLS)

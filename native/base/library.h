@@ -1,8 +1,9 @@
-/* library.h - libraries that only a node needs, loaded when it first calls them.
+/* library.h - libraries that only some commands need, loaded when one first calls them.
  *
  * libcurl, libmicrohttpd and GnuTLS bring thirty others along (OpenSSL, Kerberos, LDAP ...). A program that is linked with them maps and
  * relocates all of them each time it starts, also as a worker, as the process of a script and as a command that talks to nobody: 6 MB of
- * resident memory each. So they are not linked: their functions stand in a table that the first call fills.
+ * resident memory each. So they are not linked: their functions stand in a table that the first call fills. OpenSSL's libcrypto is called for evidence
+ * of hardware alone (runtime/attest/signature.h).
  *
  *     #define CURL_CALLS(CALL) CALL(curl_, easy_init) CALL(curl_, easy_perform)
  *     LIBRARY_CALLS(curl, CURL_CALLS)                    in a header: struct curl_calls, and curl() that returns it
@@ -11,15 +12,15 @@
  *
  * Where the library or a function of it is not there the program ends with a line that says so, as it does when a linked one is missing.
  */
-#ifndef RONDO_NET_LIBRARY_H
-#define RONDO_NET_LIBRARY_H
+#ifndef RONDO_BASE_LIBRARY_H
+#define RONDO_BASE_LIBRARY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "native/base/error.h"
 
-/* Whether the three are there, so that nobody learns it in the middle of a run; else the first that is not, and why. */
+/* Whether they are all there, so that nobody learns it in the middle of a run; else the first that is not, and why. */
 bool library_all_there(struct error *err);
 
 /* Fills `calls`, one function for each of `names`, which end with NULL. Any thread may call it, more than once. */

@@ -1,4 +1,4 @@
-#include "runtime/net/library.h"
+#include "native/base/library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static void end_without(const char *library)
 
 bool library_all_there(struct error *err)
 {
-    static const char *const libraries[] = { LIBRARY_CURL, LIBRARY_MICROHTTPD, LIBRARY_GNUTLS };
+    static const char *const libraries[] = { LIBRARY_CURL, LIBRARY_MICROHTTPD, LIBRARY_GNUTLS, LIBRARY_CRYPTO };
 
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
         void *handle = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL);
