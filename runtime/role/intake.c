@@ -170,10 +170,13 @@ static bool is_small_talk(const json_t *message)
 
 bool intake_message(struct node *node, const json_t *message, json_t *missing, struct error *err)
 {
-    bool small = is_small_talk(message),
-         begun = small ? journal_begin_lazily(node->journal, err) : journal_begin(node->journal, err),
-         taken = begun && take_message(node, message, missing, err);
+    bool small = is_small_talk(message), begun = small || journal_begin(node->journal, err), taken;
     struct error fault = { 0 };
+
+    if (small)
+        journal_begin_lazily(node->journal);
+    taken = begun && take_message(node, message, missing, err);
+
     const bool kept = !begun || journal_end(node->journal, true, &fault);
 
     course_forget_displaced(node->course);

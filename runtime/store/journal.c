@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,107 +25,17 @@ static const char tables[] =
     "create table if not exists notes (name text primary key, value blob not null) without rowid;"
     "create table if not exists unsynced (number integer primary key, path text not null, bytes blob not null);";
 
-/* ---- SQLite ---------------------------------------------------------------------------------------------------------------- */
-
-static const char lost[] = "free some space; nothing was lost, and nothing is sent until it is written";
-
-bool journal_fail(struct journal *j, struct error *err)
-{
-    int code = sqlite3_errcode(j->db);
-
-    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-        error_set(err, ERROR_CONFLICT, "stop the other process, or name another --home", "another process uses this journal");
-    else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
-        error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync",
-                  "the file is damaged: %s", sqlite3_errmsg(j->db));
-    else
-        database_fault(j->db, lost, err);
-    return error_at(err, "journal");
-}
-
-bool journal_run(struct journal *j, const char *sql, struct error *err)
-{
-    return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK || journal_fail(j, err);
-}
-
-sqlite3_stmt *journal_query(struct journal *j, struct error *err, const char *sql, const char *kinds, ...)
-{
-    sqlite3_stmt *statement = NULL;
-    va_list args;
-
-    if (sqlite3_prepare_v2(j->db, sql, -1, &statement, NULL) != SQLITE_OK) {
-        journal_fail(j, err);
-        return NULL;
-    }
-    va_start(args, kinds);
-    for (int at = 1; *kinds; kinds++, at++) {
-        const void *bytes;
-
-        switch (*kinds) {
-        case 'h':
-            sqlite3_bind_blob(statement, at, va_arg(args, const struct hash *)->bytes, HASH_SIZE, SQLITE_TRANSIENT);
-            break;
-        case 'i':
-            sqlite3_bind_int64(statement, at, va_arg(args, int64_t));
-            break;
-        case 't':
-            sqlite3_bind_text(statement, at, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
-            break;
-        case 'b':
-            bytes = va_arg(args, const void *);
-            sqlite3_bind_blob64(statement, at, bytes ? bytes : "", va_arg(args, size_t), SQLITE_TRANSIENT);
-            break;
-        default:
-            sqlite3_bind_null(statement, at);
-        }
-    }
-    va_end(args);
-    return statement;
-}
-
-bool journal_change(struct journal *j, sqlite3_stmt *statement, struct error *err)
-{
-    if (!statement)
-        return false;
-
-    bool ok = sqlite3_step(statement) == SQLITE_DONE || journal_fail(j, err);
-
-    sqlite3_finalize(statement);
-    return ok;
-}
-
-enum row journal_step(struct journal *j, sqlite3_stmt *statement, struct error *err)
-{
-    int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
-
-    if (code == SQLITE_ROW)
-        return ROW_THERE;
-    if (code == SQLITE_DONE)
-        return ROW_NONE;
-    if (statement)
-        journal_fail(j, err);
-    return ROW_FAULT;
-}
-
-struct hash journal_hash(sqlite3_stmt *statement, int column)
-{
-    struct hash out = { { 0 } };
-
-    if (sqlite3_column_bytes(statement, column) == HASH_SIZE)
-        memcpy(out.bytes, sqlite3_column_blob(statement, column), HASH_SIZE);
-    return out;
-}
+/* ---- Writes -------------------------------------------------------------------------------------------------------------- */
 
 static void run_full(struct journal *j)
 {
-    j->lazy = false;
     sqlite3_exec(j->db, "pragma synchronous = full", NULL, NULL, NULL);
 }
 
 /* After a sync that failed nothing follows in the log: what it holds is written anew, and goes into the database (database.h). */
 static bool empty_log(struct journal *j, struct error *err)
 {
-    if (!database_rewrite_log(j->db, lost, err))
+    if (!database_rewrite_log(j->db, JOURNAL_LOST, err))
         return error_at(err, "journal");
     if (sqlite3_wal_checkpoint_v2(j->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK)
         return journal_fail(j, err);
@@ -140,33 +49,43 @@ static void doubt_log(struct journal *j)
     j->unsure = true;
 }
 
+/* The outermost write's part in the database. */
+static bool begin_outer(struct journal *j, struct error *err)
+{
+    if (j->unsure && !empty_log(j, err))
+        return false;
+    j->changes = sqlite3_total_changes(j->db);
+    j->begun = (!j->lazy || journal_run(j, "pragma synchronous = normal", err)) && journal_repeat(j, "begin immediate", err);
+    if (j->lazy && !j->begun)
+        run_full(j);
+    return j->begun;
+}
+
+bool journal_begin_waiting(struct journal *j, struct error *err)
+{
+    return !j->depth || j->begun || begin_outer(j, err);
+}
+
 bool journal_begin(struct journal *j, struct error *err)
 {
     assert(j->depth < JOURNAL_DEPTH);
-    if (!j->depth && j->unsure && !empty_log(j, err))
+    if (!(j->depth ? journal_begin_waiting(j, err) && journal_repeat(j, "savepoint inner", err) : begin_outer(j, err)))
         return false;
-    if (!journal_run(j, j->depth ? "savepoint inner" : "begin immediate", err))
-        return false;
-    if (!j->depth)
-        j->changes = sqlite3_total_changes(j->db);
     j->marks[j->depth++] = j->files.count;
     return true;
 }
 
-bool journal_begin_lazily(struct journal *j, struct error *err)
+void journal_begin_lazily(struct journal *j)
 {
     assert(!j->depth);
-    j->lazy = journal_run(j, "pragma synchronous = normal", err);
-    if (j->lazy && journal_begin(j, err))
-        return true;
-    run_full(j);
-    return false;
+    j->lazy = true;
+    j->marks[j->depth++] = j->files.count;
 }
 
 /* Files go into their folders once their rows are synced, with those of lazy writes before: a write without changes syncs nothing. */
 static bool commit(struct journal *j, bool ok, struct error *err)
 {
-    if (ok && !journal_run(j, "commit", err)) {
+    if (ok && !journal_repeat(j, "commit", err)) {
         doubt_log(j);
         ok = false;
     }
@@ -176,41 +95,26 @@ static bool commit(struct journal *j, bool ok, struct error *err)
         unsynced_cut(&j->files, j->marks[0]);
     else if (!j->lazy && sqlite3_total_changes(j->db) != j->changes)
         journal_place_files(j, NULL); /* what their folders do not take is read here: it is written all the same */
-    if (j->lazy)
-        run_full(j);
     return ok;
 }
 
 bool journal_end(struct journal *j, bool ok, struct error *err)
 {
-    if (!--j->depth)
-        return commit(j, ok, err);
+    const bool waited = !j->begun; /* a lazy one that put nothing, or could not begin */
+
+    if (!--j->depth) {
+        j->begun = false;
+        ok = waited ? ok : commit(j, ok, err);
+        if (j->lazy && !waited)
+            run_full(j);
+        j->lazy = false;
+        return ok;
+    }
     if (!ok) {
         sqlite3_exec(j->db, "rollback to inner", NULL, NULL, NULL);
         unsynced_cut(&j->files, j->marks[j->depth]);
     }
-    return journal_run(j, "release inner", ok ? err : NULL) && ok;
-}
-
-bool journal_list(struct journal *j, sqlite3_stmt *statement, struct hash **ids, size_t *count, struct error *err)
-{
-    struct buffer out = { 0 };
-    enum row row;
-
-    while ((row = journal_step(j, statement, err)) == ROW_THERE) {
-        struct hash id = journal_hash(statement, 0);
-
-        buffer_add(&out, id.bytes, sizeof id);
-    }
-    sqlite3_finalize(statement);
-    buffer_reserve(&out, 1);
-    *ids = (struct hash *)out.bytes;
-    *count = out.size / sizeof **ids;
-    if (row == ROW_NONE)
-        return true;
-    buffer_free(&out);
-    *ids = NULL, *count = 0;
-    return false;
+    return journal_repeat(j, "release inner", ok ? err : NULL) && ok;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------------------------------------- */
@@ -222,7 +126,7 @@ static bool make_tables(struct journal *j, struct error *err)
     bool ok = journal_step(j, statement, err) == ROW_THERE;
     int version = ok ? sqlite3_column_int(statement, 0) : 0;
 
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     if (ok && (version < 0 || version > 1))
         return error_set(err, ERROR_UNSUPPORTED, "use the newer program", "the journal is of version %d", version);
     return ok && journal_run(j, tables, err) && (version == 1 || journal_run(j, "pragma user_version = 1", err));
@@ -338,7 +242,7 @@ void journal_close(struct journal *j)
     if (j->files.count && !j->copied)
         journal_settle(j, &none); /* what fails here is done at the next start */
     unsynced_free(&j->files);
-    sqlite3_close(j->db);
+    journal_close_database(j);
     free(j);
 }
 
@@ -353,7 +257,7 @@ static bool sign(struct journal *j, const struct hash *run, int64_t round, int64
     enum row row = journal_step(j, statement, err);
     bool same = row == ROW_THERE && hash_equal(journal_hash(statement, 0), s->id);
 
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     if (row == ROW_FAULT)
         return false;
     if (row == ROW_THERE)
@@ -381,7 +285,7 @@ static bool not_stale(struct journal *j, const struct hash *run, int64_t round, 
     int64_t open_round = row == ROW_THERE ? sqlite3_column_int64(statement, 0) : -1;
     int64_t open_view = row == ROW_THERE ? sqlite3_column_int64(statement, 1) : -1;
 
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     if (row == ROW_FAULT)
         return false;
     if (round < open_round || (round == open_round && view < open_view))
@@ -390,7 +294,7 @@ static bool not_stale(struct journal *j, const struct hash *run, int64_t round, 
 
     statement = journal_query(j, err, "select 1 from final where run = ? and round >= ? limit 1", "hi", run, round);
     row = journal_step(j, statement, err);
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     if (row == ROW_THERE)
         return error_set(err, ERROR_STALE, NULL, "round %lld is final already", (long long)round);
     return row == ROW_NONE;
@@ -434,7 +338,7 @@ bool journal_load_round(struct journal *j, struct hash run, uint32_t *round, uin
         *view = (uint32_t)sqlite3_column_int64(statement, 1);
         add_column(statement, 2, variables);
     }
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return row == ROW_THERE || (row == ROW_NONE && nothing("an open round", err));
 }
 
@@ -452,7 +356,7 @@ static bool final_records(struct journal *j, const struct hash *run, int64_t rou
         *record = journal_hash(statement, 0);
         *certificate = journal_hash(statement, 1);
     }
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return row == ROW_NONE;
 }
 
@@ -507,7 +411,7 @@ bool journal_last_final(struct journal *j, struct hash run, uint32_t *round, str
 
     if (row == ROW_THERE)
         *round = (uint32_t)sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return row == ROW_THERE || (row == ROW_NONE && nothing("a final round", err));
 }
 
@@ -517,7 +421,7 @@ static bool release(struct journal *j, const struct hash *escrow, const struct h
     enum row row = journal_step(j, statement, err);
     bool same = row == ROW_THERE && hash_equal(journal_hash(statement, 0), *digest);
 
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     if (row == ROW_THERE)
         return same || error_set(err, ERROR_CONFLICT, "the first one stands", "another release of this escrow was signed");
     return row == ROW_NONE &&
@@ -541,7 +445,7 @@ bool journal_sound(struct journal *j, struct error *err)
     if (said && strcmp(said, "ok") != 0)
         ok = error_set(err, ERROR_MISMATCH, "wipe the folder but key.json, and fetch the run again: rondo sync",
                        "the file is damaged: %s", said);
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return ok;
 }
 
@@ -565,7 +469,7 @@ bool journal_backup(struct journal *j, const char *path, struct error *err)
          journal_end(&copy,
                      journal_run(&copy, "delete from open; delete from unsynced; delete from notes where name glob 'own/*'", err),
                      err);
-    sqlite3_close(copy.db);
+    journal_close_database(&copy);
     if (ok && rename(beside, path) != 0)
         ok = error_set(err, ERROR_IO, NULL, "cannot write: %s", strerror(errno));
     if (!ok)
@@ -593,6 +497,6 @@ bool journal_get_note(struct journal *j, const char *name, struct buffer *bytes,
 
     if (row == ROW_THERE)
         add_column(statement, 0, bytes);
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return row == ROW_THERE || (row == ROW_NONE && nothing(name, err));
 }

@@ -40,8 +40,9 @@ void journal_remember(struct journal *journal, struct verified *known);
  * `ok` back, or false with `err` when that could not be written. */
 bool journal_begin(struct journal *journal, struct error *err);
 bool journal_end(struct journal *journal, bool ok, struct error *err);
-/* For what may be lost in a power cut, since others have it: it survives one as soon as a later write does. Never within another. */
-bool journal_begin_lazily(struct journal *journal, struct error *err);
+/* For what may be lost in a power cut, since others have it: it survives one as soon as a later write does. Never within another. What puts nothing
+ * costs nothing. */
+void journal_begin_lazily(struct journal *journal);
 
 /* Something that is about to be signed: (kind, phase) e.g. ("vote", "prepare"), ("received", ""). */
 struct statement {

@@ -19,7 +19,7 @@ bool journal_has_document(struct journal *j, struct hash id)
     sqlite3_stmt *statement = journal_query(j, NULL, "select 1 from documents where id = ?", "h", &id);
     bool there = journal_step(j, statement, NULL) == ROW_THERE;
 
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return there;
 }
 
@@ -100,7 +100,7 @@ bool journal_count_documents(struct journal *j, struct hash run, enum document_t
     bool ok = journal_step(j, statement, err) == ROW_THERE;
 
     *count = ok ? (size_t)sqlite3_column_int64(statement, 0) : 0;
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     return ok;
 }
 

@@ -102,7 +102,7 @@ static bool each_row(struct journal *j,
              (visit(j, folder, id, sqlite3_column_blob(rows, 1), size, err) || error_at(err, "%s", name));
         j->unsynced_size += size;
     }
-    sqlite3_finalize(rows);
+    journal_done(j, rows);
     return ok && row == ROW_NONE;
 }
 
@@ -181,7 +181,7 @@ static bool find_rows(struct journal *j, const char *folder, const struct hash *
             bsearch(&id, ids, count, sizeof *ids, ascending))
             buffer_add(numbers, &number, sizeof number);
     }
-    sqlite3_finalize(rows);
+    journal_done(j, rows);
     return row == ROW_NONE;
 }
 
@@ -243,7 +243,7 @@ bool journal_mark(struct journal *j, int64_t *mark, struct error *err)
     statement = journal_query(j, err, "select max(number) from unsynced", "");
     ok = journal_step(j, statement, err) == ROW_THERE;
     *mark = ok ? sqlite3_column_int64(statement, 0) : 0;
-    sqlite3_finalize(statement);
+    journal_done(j, statement);
     j->marked_size = j->unsynced_size;
     return ok;
 }
@@ -264,7 +264,7 @@ bool journal_synced(struct journal *j, int64_t mark, struct error *err)
 {
     j->unsynced_size -= j->marked_size;
     j->marked_size = 0;
-    return journal_begin_lazily(j, err) &&
-           journal_end(j, journal_change(j, journal_query(j, err, "delete from unsynced where number <= ?", "i", mark), err),
+    journal_begin_lazily(j);
+    return journal_end(j, journal_change(j, journal_query(j, err, "delete from unsynced where number <= ?", "i", mark), err),
                        err);
 }

@@ -439,6 +439,12 @@ static void notes_are_kept(void **state)
     assert_true(journal_get_note(journal, "empty", &value, &err));
     assert_int_equal(value.size, 0);
     buffer_free(&value);
+    for (int put = 0; put < 2; put++) { /* a lazy write that puts nothing, and one that is taken back */
+        journal_begin_lazily(journal);
+        assert_false(journal_end(journal, put && journal_put_note(journal, "lazy", "x", 1, &err) && false, &err));
+        assert_false(journal_get_note(journal, "lazy", &value, &err));
+        assert_true(journal_put_note(journal, "after", "x", 1, &err));
+    }
 }
 
 static void second_process_is_turned_away(void **state)
