@@ -122,6 +122,14 @@ static bool check_signers(const struct envelope *e, enum document_type type, str
     return true;
 }
 
+/* What is small and of one key may come again soon. */
+static void keep_read(struct verified *known, const struct document *d, struct hash name, const json_t *value)
+{
+    if (json_string_length(json_object_get(value, "payload")) <= VERIFIED_READ_MOST &&
+        json_array_size(json_object_get(value, "signatures")) == 1)
+        verified_keep(known, &(struct verified_read){ .name = name, .id = d->id, .signer = d->signer, .payload = d->json });
+}
+
 /* *name and *good: what the memory calls it, and whether it was found good before. */
 static bool read_signed(const json_t *value, struct verified *known, struct document *out, struct hash *name, bool *good,
                         struct error *err)
@@ -192,11 +200,11 @@ static bool read_value(const json_t *value, struct verified *known, struct docum
     if (!(is_envelope ? read_signed(value, known, out, &name, &good, err) : read_bare(value, known, out, &name, &good, err)))
         goto refused;
     read_common(out);
-    if (good)
-        return true;
-    if (check_content(out, known, err)) {
-        if (known)
+    if (good || check_content(out, known, err)) {
+        if (known && !good)
             verified_add(known, name);
+        if (known && is_envelope)
+            keep_read(known, out, name, value);
         return true;
     }
     error_at(err, "%s", document_type_name(out->type));
@@ -234,23 +242,33 @@ bool document_read_json(const json_t *value, struct document *out, struct error 
     return document_read_known(value, NULL, out, err);
 }
 
+bool document_open(const json_t *value, struct verified *known, struct document *out, struct error *err)
+{
+    return read_value(value, known, out, err);
+}
+
+bool document_add_bytes(struct document *document, const json_t *value, struct error *err)
+{
+    char *text;
+
+    if (document_type_is_bare(document->type))
+        return canonical_write_most(value, most_of(document->type), &document->bytes, err);
+    text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return error_set(err, ERROR_MEMORY, NULL, "no memory for a document");
+    buffer_add_text(&document->bytes, text);
+    free(text);
+    return true;
+}
+
 bool document_read_known(const json_t *value, struct verified *known, struct document *out, struct error *err)
 {
     if (!read_value(value, known, out, err))
         return false;
-
-    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
-
-    if (!text) {
-        document_free(out);
-        return error_set(err, ERROR_MEMORY, NULL, "no memory for a document");
-    }
-    if (document_type_is_bare(out->type))
-        canonical_write_most(value, most_of(out->type), &out->bytes, NULL);
-    else
-        buffer_add_text(&out->bytes, text);
-    free(text);
-    return true;
+    if (document_add_bytes(out, value, err))
+        return true;
+    document_free(out);
+    return false;
 }
 
 bool document_read_as(enum document_type type, const void *bytes, size_t size, struct document *out, struct error *err)

@@ -47,6 +47,9 @@ bool document_read_json(const json_t *value, struct document *out, struct error 
 /* The same; what `known` (verified.h; may be NULL) remembers is neither verified nor checked again, and what is found good is remembered:
  * also the votes and statements inside. */
 bool document_read_known(const json_t *value, struct verified *known, struct document *out, struct error *err);
+/* The same without its bytes; document_add_bytes puts them in, from the same value. */
+bool document_open(const json_t *value, struct verified *known, struct document *out, struct error *err);
+bool document_add_bytes(struct document *document, const json_t *value, struct error *err);
 bool document_read_bytes(const void *bytes, size_t size, struct verified *known, struct document *out, struct error *err);
 
 /* As document_read, refusing every other type. */

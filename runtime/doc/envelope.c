@@ -199,16 +199,16 @@ static bool same_signer(const struct envelope_signer *a, const struct envelope_s
            (a->kind == SIGNER_DID ? public_key_equal(&a->did, &b->did) : address_equal(a->account, b->account));
 }
 
-/* What the whole envelope is called in the memory, and whether it stands there. */
-static void look_up(const json_t *list, struct verified *known, struct envelope *out)
+/* What the whole envelope is called in the memory: by its text, of which a payload has one. */
+static struct hash name_of(const json_t *payload, const json_t *list, const struct verified *known, const char *type)
 {
     struct hasher h;
     const json_t *entry;
     size_t index;
 
     verified_name(known, &h);
-    hash_text(&h, out->type);
-    hash_part(&h, out->payload.bytes, out->payload.size);
+    hash_text(&h, type);
+    hash_part(&h, json_string_value(payload), json_string_length(payload));
     json_array_foreach((json_t *)(uintptr_t)list, index, entry)
     {
         const json_t *keyid = json_object_get(entry, "keyid"), *signature = json_object_get(entry, "sig");
@@ -217,8 +217,22 @@ static void look_up(const json_t *list, struct verified *known, struct envelope 
         hash_part(&h, json_string_value(signature), json_string_length(signature));
         hash_u64(&h, json_object_size(entry));
     }
-    out->name = hash_end(&h);
-    out->known = verified_has(known, out->name);
+    return hash_end(&h);
+}
+
+/* One that was read a moment ago. */
+static bool recall(struct verified *known, struct envelope *out)
+{
+    const struct verified_read *read = verified_recall(known, out->name);
+
+    if (!read)
+        return false;
+    out->known = true;
+    out->id = read->id;
+    out->json = json_incref(read->payload);
+    out->signers[0] = (struct envelope_signer){ .kind = SIGNER_DID, .did = read->signer };
+    out->signer_count = 1;
+    return true;
 }
 
 static bool take_known(const json_t *list, struct envelope *out)
@@ -284,14 +298,18 @@ static bool read_parts(const json_t *envelope, struct verified *known, struct en
         return error_set(err, ERROR_SYNTAX, NULL, "an envelope holds payload, payloadType and signatures, no more");
     if (!read_type(json_object_get(envelope, "payloadType"), out->type, err))
         return false;
+    if (known) {
+        out->name = name_of(payload, signatures, known, out->type);
+        if (recall(known, out))
+            return true;
+        out->known = verified_has(known, out->name);
+    }
     buffer_reserve(&out->payload, capacity + 1);
     if (!base64_read(payload, out->payload.bytes, capacity + 1, &out->payload.size))
         return error_set(err, ERROR_SYNTAX, NULL, "payload is not canonical base64");
     if (out->payload.size > CANONICAL_SIZE)
         return error_set(err, ERROR_LIMIT, NULL, "the payload is larger than %d bytes", CANONICAL_SIZE);
     out->id = hash_block(out->payload.bytes, out->payload.size);
-    if (known)
-        look_up(signatures, known, out);
     return (out->known ? take_known(signatures, out) : check_signatures(signatures, known, out, err)) && read_payload(out, err);
 }
 

@@ -37,7 +37,7 @@ struct envelope {
     struct envelope_signer signers[ENVELOPE_SIGNATURES];
     size_t signer_count;
     struct hash name; /* in the memory of verified documents, where one was given */
-    bool known;       /* it stood there */
+    bool known;       /* it stood there; then `payload` may be empty */
 };
 
 void envelope_free(struct envelope *e);

@@ -15,6 +15,8 @@ struct verified {
     uint8_t secret[32];
     size_t sets; /* a power of two */
     uint64_t hits, misses;
+    struct verified_read read[VERIFIED_READ];
+    size_t next_read; /* which gives way */
     struct verified_set set[];
 };
 
@@ -36,6 +38,8 @@ struct verified *verified_new(size_t entries)
 
 void verified_free(struct verified *v)
 {
+    for (size_t i = 0; v && i < VERIFIED_READ; i++)
+        json_decref(v->read[i].payload);
     free(v);
 }
 
@@ -78,6 +82,29 @@ void verified_add(struct verified *v, struct hash name)
         return;
     set->names[set->next] = name;
     set->next = (uint8_t)((set->next + 1) % WAYS);
+}
+
+const struct verified_read *verified_recall(struct verified *v, struct hash name)
+{
+    for (size_t i = 0; i < VERIFIED_READ; i++)
+        if (v->read[i].payload && hash_equal(v->read[i].name, name)) {
+            v->hits++;
+            return &v->read[i];
+        }
+    return NULL;
+}
+
+void verified_keep(struct verified *v, const struct verified_read *read)
+{
+    struct verified_read *slot = &v->read[v->next_read];
+
+    for (size_t i = 0; i < VERIFIED_READ; i++)
+        if (v->read[i].payload && hash_equal(v->read[i].name, read->name))
+            return;
+    json_decref(slot->payload);
+    *slot = *read;
+    json_incref(slot->payload);
+    v->next_read = (v->next_read + 1) % VERIFIED_READ;
 }
 
 static struct hash key_name(const struct verified *v, const struct public_key *key)

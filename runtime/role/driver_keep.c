@@ -81,7 +81,7 @@ static json_t *open_envelope(void *context, const json_t *envelope, char type[32
     struct document document = { 0 };
     json_t *payload = NULL;
 
-    if (document_read_known(envelope, d->node->known, &document, err)) {
+    if (document_open(envelope, d->node->known, &document, err)) {
         snprintf(type, 32, "%s", document_type_name(document.type));
         cid_text(document.id, cid);
         payload = json_incref(document.json);

@@ -192,7 +192,7 @@ static struct own_documents own_with_blocks(struct driver *d, const json_t *mess
         struct document document = { 0 };
         struct error err = { 0 };
 
-        if (!d->is_member && document_read_known(envelope, d->node->known, &document, &err))
+        if (!d->is_member && document_open(envelope, d->node->known, &document, &err))
             add_own(&own, &document);
         document_free(&document);
     }

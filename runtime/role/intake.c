@@ -63,7 +63,7 @@ static void expect_move(struct node *node, const struct document *d, json_t *mis
 }
 
 /* What is beyond a signer's room goes to the machine, which has limits of its own, or nowhere, but not to the disk. */
-static bool keep_document(struct node *node, const struct document *d, json_t *missing, struct error *err)
+static bool keep_document(struct node *node, struct document *d, const json_t *envelope, json_t *missing, struct error *err)
 {
     const struct run_spec *spec = &node->course->spec;
     int64_t open = node->driver ? driver_round(node->driver) : 0;
@@ -75,7 +75,8 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
     case DOCUMENT_CLOSED:
         return true;
     case DOCUMENT_RECEIVED:
-        if (d->round + 1 < open || d->round > open + 1 || !course_has_room(node->course, d))
+        if (d->round + 1 < open || d->round > open + 1 || journal_has_document(node->journal, d->id) ||
+            !course_has_room(node->course, d))
             return true; /* asked for when it is needed */
         break;
     case DOCUMENT_CONTRIBUTION:
@@ -91,14 +92,15 @@ static bool keep_document(struct node *node, const struct document *d, json_t *m
         if (node->driver && (d->type == DOCUMENT_OPENING || d->type == DOCUMENT_PICK))
             expect_move(node, d, missing);
     }
-    return (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) && journal_put_document(node->journal, d, err);
+    return document_add_bytes(d, envelope, err) && (d->type != DOCUMENT_ENROLMENT || course_enrol(node->course, d, err)) &&
+           journal_put_document(node->journal, d, err);
 }
 
 static bool take_document(struct node *node, const json_t *envelope, json_t *missing, struct error *err)
 {
     struct document d = { 0 };
-    bool ok = document_read_known(envelope, node->known, &d, err) && admit_document(node, &d, err) &&
-              keep_document(node, &d, missing, err);
+    bool ok = document_open(envelope, node->known, &d, err) && admit_document(node, &d, err) &&
+              keep_document(node, &d, envelope, missing, err);
 
     if (ok)
         metrics_count(node, METRIC_DOCUMENTS, document_type_name(d.type), NULL);
