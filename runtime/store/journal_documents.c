@@ -94,9 +94,12 @@ bool journal_list_documents(struct journal *j, struct hash run, enum document_ty
 bool journal_count_documents(struct journal *j, struct hash run, enum document_type type, int64_t round,
                              const struct public_key *signer, size_t *count, struct error *err)
 {
-    sqlite3_stmt *statement =
-        journal_query(j, err, "select count(*) from documents where run = ? and type = ? and (round = ? or ? < 0) and signer = ?",
-                      "hiiib", &run, (int64_t)type, round, round, signer->bytes, sizeof signer->bytes);
+    sqlite3_stmt *statement = /* a round of its own finds its rows by the index; all rounds have to be gone through */
+        round < 0
+            ? journal_query(j, err, "select count(*) from documents where run = ? and type = ? and signer = ?", "hib", &run,
+                            (int64_t)type, signer->bytes, sizeof signer->bytes)
+            : journal_query(j, err, "select count(*) from documents where run = ? and type = ? and round = ? and signer = ?",
+                            "hiib", &run, (int64_t)type, round, signer->bytes, sizeof signer->bytes);
     bool ok = journal_step(j, statement, err) == ROW_THERE;
 
     *count = ok ? (size_t)sqlite3_column_int64(statement, 0) : 0;
