@@ -40,13 +40,13 @@ static bool read_base64(const json_t *text, uint8_t *bytes, size_t capacity, str
     return true;
 }
 
-static struct hash root_of(const char *kind, const struct snp_machine *machine)
+static struct hash root_of(const uint8_t chip[SNP_CHIP])
 {
     struct hasher h;
 
     hash_start(&h, "rondo/hardware");
-    hash_text(&h, kind);
-    hash_part(&h, machine->chip, sizeof machine->chip);
+    hash_text(&h, sev_snp);
+    hash_part(&h, chip, SNP_CHIP);
     return hash_end(&h);
 }
 
@@ -70,7 +70,19 @@ bool attest_verify(const struct snp_roots *roots, const json_t *evidence, struct
     if (!snp_verify(roots, report_bytes, chain, &out->snp, err))
         return error_at(err, "evidence");
     out->kind = sev_snp;
-    out->root = root_of(sev_snp, &out->snp);
+    out->root = root_of(out->snp.chip);
+    return true;
+}
+
+bool attest_root(const json_t *evidence, struct hash *root)
+{
+    uint8_t report[SNP_REPORT + 1], chip[SNP_CHIP];
+    struct der bytes;
+
+    if (!check_kind(evidence, NULL) || !read_base64(json_object_get(evidence, "report"), report, sizeof report, &bytes, NULL) ||
+        !snp_chip(bytes, chip))
+        return false;
+    *root = root_of(chip);
     return true;
 }
 

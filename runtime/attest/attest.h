@@ -34,6 +34,9 @@ struct attest_machine {
 /* Whether the evidence stands under these roots. False with `err`, its place the field: "evidence: report". */
 bool attest_verify(const struct snp_roots *roots, const json_t *evidence, struct attest_machine *out, struct error *err);
 
+/* The root of evidence that attest_verify has found good, without looking again. False when it has no form that could. */
+bool attest_root(const json_t *evidence, struct hash *root);
+
 /* What a report of this machine for this run carries. */
 void attest_data(const char *run, const char *did, uint8_t data[SNP_DATA]);
 

@@ -325,3 +325,11 @@ bool snp_verify(const struct snp_roots *roots, struct der report, const struct d
     memcpy(out->measurement, r + MEASUREMENT, sizeof out->measurement);
     return true;
 }
+
+bool snp_chip(struct der report, uint8_t chip[SNP_CHIP])
+{
+    if (report.size != SNP_REPORT)
+        return false;
+    memcpy(chip, report.at + CHIP, SNP_CHIP);
+    return true;
+}

@@ -50,4 +50,7 @@ struct snp_machine {
 bool snp_verify(const struct snp_roots *roots, struct der report, const struct der chain[3], struct snp_machine *out,
                 struct error *err);
 
+/* The chip that a report names, whoever signed it. False when it has another length. */
+bool snp_chip(struct der report, uint8_t chip[SNP_CHIP]);
+
 #endif

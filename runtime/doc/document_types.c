@@ -33,6 +33,14 @@ static const struct schema_field capacity_fields[] = {
     FIELD("batches", INTEGER, .least = 1, .most = 65536, .optional = true),
 };
 static const struct schema capacity = SCHEMA(capacity_fields);
+/* Base64 of a report of 1184 bytes and of certificates of 2049 at most: a longer one is none that is known (runtime/attest/attest.h). */
+static const struct schema_field a_certificate = { .kind = SCHEMA_TEXT, .least = 4, .most = 2732 };
+static const struct schema_field evidence_fields[] = {
+    FIELD("kind", TEXT, .least = 1, .most = 16),
+    FIELD("report", TEXT, .least = 4, .most = 1580),
+    FIELD("certificates", LIST, .item = &a_certificate, .least = 1, .most = 3),
+};
+static const struct schema evidence = SCHEMA(evidence_fields);
 static const struct schema_field enrolment_fields[] = {
     SIGNED,
     OF_RUN,
@@ -48,6 +56,7 @@ static const struct schema_field enrolment_fields[] = {
     FIELD("nonce", HEX, .most = 16, .optional = true),
     FIELD("region", TEXT, .least = 1, .most = 32, .optional = true),
     FIELD("account_signature", HEX, .most = 65, .optional = true),
+    FIELD("evidence", OBJECT, .of = &evidence, .optional = true),
 };
 
 static const struct schema_field leave_fields[] = {

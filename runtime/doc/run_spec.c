@@ -53,9 +53,8 @@ static unsigned __int128 amount(const json_t *spec, const char *path)
 static const struct {
     const char *path, *only, *what;
 } later[] = {
-    { "trust.tier", "attested", "the attested tier" },
+    { "trust.tier", "attested", "the attested tier" }, /* admission by evidence is: trust.admission */
     { "trust.tier", "confidential", "the confidential tier" },
-    { "trust.admission.mode", "attested", "admission by attestation" },
     { "committee.weights", NULL, "a weighted committee" },
     { "committee.weight", NULL, "a weighted committee" },
     { "committee.stake", NULL, "a weighted committee" },

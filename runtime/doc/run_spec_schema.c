@@ -62,7 +62,7 @@ static const struct schema_field dataset_fields[] = {
 static const struct schema dataset = SCHEMA(dataset_fields);
 
 static const char *const tiers[] = { "open", "known", "replicated", NULL };
-static const char *const admissions[] = { "open", "stake", "allow-list", NULL };
+static const char *const admissions[] = { "open", "stake", "allow-list", "attested", NULL };
 static const char *const corrections[] = { "refold", "rollback", NULL };
 static const struct schema_field a_did = FIELD("", DID);
 static const struct schema_field admission_fields[] = {

@@ -7,7 +7,7 @@
 #include "native/base/json.h"
 #include "runtime/role/driver.h"
 
-enum { ENROLMENTS_ANSWER = 4 << 20, ASKED_AT_ONCE = 4 };
+enum { ENROLMENTS_ANSWER = 16 << 20, ASKED_AT_ONCE = 4 };
 
 static json_t *ask(const struct node *node, const char *path, struct buffer *raw, struct error *err)
 {

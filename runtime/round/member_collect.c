@@ -6,6 +6,7 @@
 #include "runtime/round/assignment.h"
 #include "runtime/round/deposit.h"
 #include "runtime/round/fold.h"
+#include "runtime/round/hardware.h"
 #include "runtime/round/member_state.h"
 #include "runtime/round/membership.h"
 
@@ -249,6 +250,21 @@ static bool spots_pending(const struct member *m)
 
 /* ---- when a round closes -------------------------------------------------------------------------------------------- */
 
+/* One machine counts once, whatever it calls itself: of `of`, DID -> root. */
+static void count_machine(json_t *of, const json_t *enrolment)
+{
+    char root[HASH_TEXT];
+    const char *did;
+    json_t *other;
+    hardware_root(enrolment, root);
+    json_object_foreach(of, did, other)
+    {
+        if (*root && !strcmp(json_string_value(other), root) && strcmp(did, value_text(enrolment, "signer")))
+            return;
+    }
+    json_object_set_new(of, value_text(enrolment, "signer"), json_string(root));
+}
+
 /* Takes those enrolments into account that may be taken by now. */
 static void count_enrolments(struct member *m)
 {
@@ -270,7 +286,7 @@ static void count_enrolments(struct member *m)
         }
         if (!of)
             json_object_set_new(m->enrolled, role, of = json_object());
-        json_object_set_new(of, value_text(payload, "signer"), json_true());
+        count_machine(of, payload);
     }
     json_decref(m->uncounted);
     m->uncounted = left;

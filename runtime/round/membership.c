@@ -6,6 +6,7 @@
 #include "runtime/round/amendment.h"
 #include "runtime/round/claim.h"
 #include "runtime/round/deposit.h"
+#include "runtime/round/hardware.h"
 #include "runtime/round/regions.h"
 #include "runtime/round/replica.h"
 #include "runtime/round/value.h"
@@ -166,12 +167,19 @@ static void take_enrolment(const struct rules *rules, bool begun, struct admitte
     const json_t *seat = trainer ? NULL : value_find(rules->panel, "did", did);
     const char *account = value_text(seat ? seat : payload, "account");
     json_t *known = json_object_get(in->by_did, did);
+    char root[HASH_TEXT];
+    if (hardware_held(in->members, hardware_root(payload, root), did)) /* by one that this record takes, too */
+        return;
     if (!seat && !known && value_integer(in->of_role, value_text(payload, "role")) >= rules->trainers_limit)
         return;
     json_t *made = json_pack("{sssOsssOsI}", "did", did, "role", json_object_get(payload, "role"), "account", account,
                              "enrolment", json_object_get(item, "cid"), "absent",
                              (json_int_t)value_integer(known, "absent")); /* only work ends an absence */
     take_assignable(rules, payload, known, made);
+    if (known)
+        json_object_del(known, "root");
+    if (*root)
+        json_object_set_new(made, "root", json_string(root));
     if (known) {
         count_role(in, value_text(known, "role"), -1);
         json_object_update(known, made);
@@ -241,19 +249,11 @@ json_t *membership_after(const struct membership_change *c)
     return members;
 }
 
-const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload)
+/* Of an enrolment, but for what it shows of its hardware. */
+static const char *seat_code(const struct rules *rules, const json_t *previous, const json_t *known, const json_t *payload)
 {
     const char *did = value_text(payload, "signer");
     struct address account;
-    if (!value_is(payload, "run", rules->run))
-        return "run";
-    if (value_find(json_object_get(previous, "convicted"), "did", did))
-        return "convicted";
-    const json_t *known = value_find(json_object_get(previous, "members"), "did", did);
-    if (!strcmp(type, "leave"))
-        return known ? "ok" : "not_enrolled";
-    if (strcmp(type, "enrolment"))
-        return "type";
     if (known && !value_is(known, "role", value_text(payload, "role")))
         return "role";
     if (value_is(payload, "role", "syncer"))
@@ -280,4 +280,21 @@ const char *membership_code(const struct rules *rules, const json_t *previous, c
     if (!address_parse(value_text(payload, "account"), &account) || address_is_zero(account))
         return "account";
     return auditor || rules->replicas < 2 || claim_stands(payload) ? "ok" : "claim"; /* its groups are made by accounts */
+}
+
+const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload)
+{
+    const char *did = value_text(payload, "signer"), *code;
+    const json_t *members = json_object_get(previous, "members");
+    if (!value_is(payload, "run", rules->run))
+        return "run";
+    if (value_find(json_object_get(previous, "convicted"), "did", did))
+        return "convicted";
+    const json_t *known = value_find(members, "did", did);
+    if (!strcmp(type, "leave"))
+        return known ? "ok" : "not_enrolled";
+    if (strcmp(type, "enrolment"))
+        return "type";
+    code = seat_code(rules, previous, known, payload);
+    return strcmp(code, "ok") ? code : hardware_code(rules, members, payload);
 }

@@ -13,6 +13,9 @@
  * In the replicated tier trainers are taken with their account's signature only (claim.h), and `trial` of an entry, where it is not 0, is how many results
  * of it must be taken before a group may depend on it (replica.h).
  *
+ * Who shows evidence of its hardware has the `root` of it in its entry. Of two enrolments with one root the first taken stays: one that a record
+ * before has seated, else the one that stands first among this record's items (hardware.h).
+ *
  * A trainer whose contribution a train record accepts takes along what that ended with, where it ended with anything: `carry` of its entry is
  * { root, object } of its latest one. Whoever is dropped or leaves begins anew.
  */
@@ -40,7 +43,8 @@ struct membership_change {
 json_t *membership_after(const struct membership_change *change);
 
 /* Why an enrolment or leave may not be taken after record r-1 ("ok" when it may): "run", "role", "panel", "admission",
- * "convicted", "barred", "account", "not_enrolled", "capacity" (more batches than the spec lets anyone state), "region" (none of the spec's), "claim" (claim.h). Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
+ * "convicted", "barred", "account", "not_enrolled", "capacity" (more batches than the spec lets anyone state), "region" (none of the spec's), "claim" (claim.h), "evidence", "unattested", "root"
+ * (hardware.h). Whether a deposit stands (deposit.h) is the ledger's to say. Pure, used by members when they list it and by record_of. */
 const char *membership_code(const struct rules *rules, const json_t *previous, const char *type, const json_t *payload);
 
 /* Whether anything that the record after this one says may be about it: a member, or one that has left or was dropped while its work, or a

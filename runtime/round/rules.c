@@ -3,7 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/attest/snp.h"
+#include "runtime/doc/verified.h"
 #include "runtime/round/value.h"
+
+enum { EVIDENCE_KNOWN = 1024 }; /* more than a node keeps enrolments (32 KiB) */
 
 /* The value at a path such as "quorum.grace.factor"; NULL. */
 static json_t *at(json_t *spec, const char *path)
@@ -119,9 +123,12 @@ bool rules_read(struct rules *rules, json_t *spec, const char *run, struct error
 {
     struct reading in = { .spec = spec, .err = err, .ok = true };
     const int64_t ms = INT64_C(1) << 40;
-    *rules = (struct rules){ .spec = json_incref(spec), .panel = panel(&in) };
+    *rules = (struct rules){
+        .spec = json_incref(spec), .panel = panel(&in), .roots = &snp_vendor_roots, .evidence = verified_new(EVIDENCE_KNOWN)
+    };
     snprintf(rules->run, sizeof rules->run, "%s", run);
     rules->allowed = at(spec, "trust.admission.allowed");
+    rules->attested = !strcmp(json_string_value(at(spec, "trust.admission.mode")) ?: "", "attested");
     rules->amendable = at(spec, "amendable");
     rules->regions = at(spec, "dataset.regions");
     rules->stake = locked(&in, "trust.stake");
@@ -170,5 +177,6 @@ void rules_set_genesis(struct rules *rules, const char *outer, const char *state
 void rules_free(struct rules *rules)
 {
     json_decref(rules->spec);
+    verified_free(rules->evidence);
     *rules = (struct rules){ 0 };
 }

@@ -14,6 +14,9 @@
 
 enum { RULES_UNIT = 1000000000, RULES_RECORD = 1 << 20 };
 
+struct snp_roots;
+struct verified;
+
 struct rules {
     char run[80];      /* run id: CID of the spec */
     json_t *spec;      /* owned */
@@ -38,6 +41,9 @@ struct rules {
      * may be open in it (challenge_rounds, disputes' 4 (answer_rounds + 1), its own); VALUE_MOST at most. A machine takes some 400 bytes of
      * a record beside 250 in each open round. */
     size_t record_most;
+    bool attested;                             /* trainers and auditors must show evidence of their hardware (hardware.h) */
+    const struct snp_roots *roots;             /* under which it stands: the vendors'. NULL: none does */
+    struct verified *evidence;                 /* owned: what was found good; NULL: nothing is known again */
     char genesis_outer[80], genesis_state[80]; /* roots before round 1: set by the caller (rules_set_genesis) */
 };
 

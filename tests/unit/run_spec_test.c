@@ -238,6 +238,21 @@ static void every_fault_is_told_with_its_path_and_what_is_allowed(void **state)
     }
 }
 
+/* Each machine is one chip: identities cost something without stake or list. */
+static void admission_by_evidence_needs_neither_stake_nor_list(void **state)
+{
+    json_t *spec = draft(), *trust = json_object_get(spec, "trust"), *listed = json_incref(json_object_get(trust, "admission"));
+
+    (void)state;
+    json_object_set_new(trust, "admission", json_pack("{s:s}", "mode", "attested"));
+    assert_true(run_spec_check(spec, &err));
+    json_object_set_new(listed, "mode", json_string("attested"));
+    json_object_set_new(trust, "admission", listed);
+    assert_false(run_spec_check(spec, &err));
+    assert_string_equal(err.message, "only an allow-list has such a field");
+    json_decref(spec);
+}
+
 static void one_machine_in_two_seats_is_refused(void **state)
 {
     json_t *spec = draft(), *panel = json_object_get(json_object_get(spec, "committee"), "panel");
@@ -294,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(completed_draft_is_signed_and_read_as_typed_fields),
         cmocka_unit_test(every_fault_is_told_with_its_path_and_what_is_allowed),
+        cmocka_unit_test(admission_by_evidence_needs_neither_stake_nor_list),
         cmocka_unit_test(one_machine_in_two_seats_is_refused),
         cmocka_unit_test(spec_signed_by_another_than_its_sponsor_is_refused),
         cmocka_unit_test(committee_numbers_are_those_of_the_table),

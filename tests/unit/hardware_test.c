@@ -1,0 +1,328 @@
+/* One hardware root counts once in a run: whose evidence is taken, and who of two with one machine is seated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/doc/documents.h"
+#include "runtime/doc/verified.h"
+#include "runtime/round/hardware.h"
+#include "runtime/round/membership.h"
+#include "runtime/round/value.h"
+#include "tests/fixture/attest_chain.h"
+
+static const char run[] = "r", account[] = "0x00000000000000000000000000000000000000AA";
+static struct attest_chain chips[3]; /* chips 1, 2 and 3 under one root */
+static struct rules rules, attested;
+
+static int make_chips(void **state)
+{
+    (void)state;
+    for (uint8_t i = 0; i < 3; i++)
+        attest_chain_make(&chips[i], &(struct attest_plan){ .chip = (uint8_t)(i + 1), .under = i ? &chips[0] : NULL });
+    rules =
+        (struct rules){ .run = "r", .shards = 8, .rounds = 99, .trainers_limit = 60, .drop_after = 3, .roots = &chips[0].roots };
+    attested = rules;
+    attested.attested = true;
+    return 0;
+}
+
+static int free_chips(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        attest_chain_free(&chips[i]);
+    return 0;
+}
+
+/* Evidence that the chip (from 1; 0: none) gives a DID for a run. */
+static json_t *evidence_of(size_t chip, const char *of, const char *did)
+{
+    if (!chip)
+        return NULL;
+    attest_data(of, did, chips[chip - 1].report + 0x50);
+    attest_chain_sign(&chips[chip - 1]);
+    return attest_chain_pack(&chips[chip - 1]);
+}
+
+static json_t *enrolment(const char *did, const char *role, size_t chip)
+{
+    json_t *payload = json_pack("{ssssssss}", "run", run, "signer", did, "role", role, "account", account);
+    if (chip)
+        json_object_set_new(payload, "evidence", evidence_of(chip, run, did));
+    return payload;
+}
+
+/* What a record takes: up to four enrolments or leaves, in this order. */
+struct taken {
+    const char *did;
+    size_t chip; /* 0: it shows nothing */
+};
+enum { LEAVES = 9 };
+
+static void advance(const struct rules *by, json_t *record, const struct taken *taken, const char *convicted)
+{
+    json_t *items = json_array(), *documents = json_object(),
+           *bad = convicted ? json_pack("[{ss si}]", "did", convicted, "record", (int)value_integer(record, "round") + 1)
+                            : json_array();
+    for (size_t i = 0; i < 4 && taken[i].did; i++) {
+        const char *type = taken[i].chip == LEAVES ? "leave" : "enrolment";
+        char cid[16];
+        snprintf(cid, sizeof cid, "cid%zu", i);
+        json_array_append_new(items, json_pack("{ssssssss}", "cid", cid, "type", type, "did", taken[i].did, "code", "ok"));
+        json_object_set_new(
+            documents, cid,
+            json_pack("{ssso}", "type", type, "payload", enrolment(taken[i].did, "trainer", taken[i].chip % LEAVES)));
+    }
+    const struct membership_change change = { .rules = by,
+                                              .previous = record,
+                                              .round = value_integer(record, "round") + 1,
+                                              .items = items,
+                                              .documents = documents,
+                                              .convicted = bad };
+    json_t *members = membership_after(&change);
+    json_object_set_new(record, "members", members);
+    json_object_set_new(record, "round", json_integer((json_int_t)change.round));
+    json_decref(items);
+    json_decref(documents);
+    json_decref(bad);
+}
+
+static const json_t *member_of(const json_t *record, const char *did)
+{
+    return value_find(json_object_get(record, "members"), "did", did);
+}
+
+static void expect_members(const json_t *record, const char *dids)
+{
+    char text[256] = "";
+    json_t *one;
+    size_t i;
+    json_array_foreach(json_object_get(record, "members"), i, one)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", value_text(one, "did"));
+    assert_string_equal(text, dids);
+}
+
+static void expect(const struct rules *by, const json_t *record, json_t *payload, const char *code)
+{
+    assert_string_equal(membership_code(by, record, "enrolment", payload), code);
+    json_decref(payload);
+}
+
+/* ---- what an enrolment shows ------------------------------------------------------------------------------------------------ */
+
+static void an_attested_run_takes_machines_that_show_evidence_and_no_others(void **state)
+{
+    (void)state;
+    expect(&attested, NULL, enrolment("did:a", "trainer", 1), "ok");
+    expect(&attested, NULL, enrolment("did:a", "trainer", 0), "unattested");
+    expect(&rules, NULL, enrolment("did:a", "trainer", 1), "ok");
+    expect(&rules, NULL, enrolment("did:a", "trainer", 0), "ok");
+}
+
+static void the_panel_is_named_by_the_spec_and_need_not_show_evidence(void **state)
+{
+    (void)state;
+    struct rules with_panel = attested;
+    with_panel.panel = json_pack("[{ssss}]", "did", "did:s", "account", account);
+    expect(&with_panel, NULL, enrolment("did:s", "syncer", 0), "ok");
+    expect(&with_panel, NULL, enrolment("did:s", "syncer", 1), "ok");
+    json_t *copied = enrolment("did:s", "syncer", 0);
+    json_object_set_new(copied, "evidence", evidence_of(1, run, "did:a"));
+    expect(&with_panel, NULL, copied, "evidence");
+    json_decref(with_panel.panel);
+}
+
+/* A report is public: it stands in the enrolment. */
+static void evidence_that_was_copied_is_of_no_use(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *of, *did;
+    } made[] = { { "r", "did:victim" }, { "another run", "did:thief" }, { "", "did:thief" } };
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        json_t *payload = enrolment("did:thief", "trainer", 0);
+        json_object_set_new(payload, "evidence", evidence_of(1, made[i].of, made[i].did));
+        expect(&rules, NULL, json_incref(payload), "evidence");
+        expect(&attested, NULL, payload, "evidence");
+    }
+}
+
+/* Where it may be left out, too: what is wrong on purpose is no honest machine's. */
+static void evidence_that_does_not_stand_is_refused_in_every_mode(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = { "{}", "[]", "null", "1",
+                                         "{\"kind\":\"tdx\",\"report\":\"AAAA\",\"certificates\":[\"AAAA\"]}" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        json_t *payload = enrolment("did:a", "trainer", 0);
+        json_object_set_new(payload, "evidence", json_loads(wrong[i], JSON_DECODE_ANY, NULL));
+        expect(&rules, NULL, payload, "evidence");
+    }
+    json_t *turned = enrolment("did:a", "trainer", 1),
+           *list = json_object_get(json_object_get(turned, "evidence"), "certificates"),
+           *first = json_incref(json_array_get(list, 0));
+    json_array_set(list, 0, json_array_get(list, 1));
+    json_array_set_new(list, 1, first);
+    expect(&rules, NULL, turned, "evidence");
+
+    struct rules elsewhere = rules;
+    elsewhere.roots = &snp_vendor_roots; /* what every run has: a machine of the tests is none of the vendor's */
+    expect(&elsewhere, NULL, enrolment("did:a", "trainer", 1), "evidence");
+    elsewhere.roots = NULL;
+    expect(&elsewhere, NULL, enrolment("did:a", "trainer", 1), "evidence");
+}
+
+static void what_was_found_good_is_known_again_and_nothing_else_is(void **state)
+{
+    (void)state;
+    struct rules knows = rules;
+    uint64_t hits, misses;
+    knows.evidence = verified_new(8);
+    json_t *good = enrolment("did:a", "trainer", 1), *other = json_deep_copy(good), *bad = json_deep_copy(good);
+    json_object_set_new(other, "signer", json_string("did:b"));
+    json_array_remove(json_object_get(json_object_get(bad, "evidence"), "certificates"), 2);
+    for (int i = 0; i < 3; i++) {
+        expect(&knows, NULL, json_incref(good), "ok");
+        expect(&knows, NULL, json_incref(other), "evidence");
+        expect(&knows, NULL, json_incref(bad), "evidence");
+    }
+    verified_counts(knows.evidence, &hits, &misses);
+    assert_int_equal(hits, 2);
+    json_decref(good);
+    json_decref(other);
+    json_decref(bad);
+    verified_free(knows.evidence);
+}
+
+/* ---- one root once ---------------------------------------------------------------------------------------------------------- */
+
+static void of_two_with_one_machine_the_second_is_refused(void **state)
+{
+    (void)state;
+    json_t *record = json_pack("{sis[]}", "round", 0, "members");
+    advance(&attested, record, (struct taken[4]){ { "did:b", 1 } }, NULL);
+    expect_members(record, "did:b");
+    expect(&attested, record, enrolment("did:a", "trainer", 1), "root");
+    expect(&rules, record, enrolment("did:a", "trainer", 1), "root");
+    expect(&attested, record, enrolment("did:a", "trainer", 2), "ok");
+    advance(&attested, record, (struct taken[4]){ { "did:a", 1 }, { "did:c", 2 } }, NULL);
+    expect_members(record, "did:b did:c"); /* also where t members say "ok" of it */
+    json_decref(record);
+}
+
+static void of_two_in_one_record_the_first_listed_is_seated(void **state)
+{
+    (void)state;
+    json_t *record = json_pack("{sis[]}", "round", 0, "members");
+    advance(&rules, record, (struct taken[4]){ { "did:b", 1 }, { "did:a", 1 }, { "did:c", 2 }, { "did:d", 0 } }, NULL);
+    expect_members(record, "did:b did:c did:d");
+    assert_int_equal(strlen(value_text(member_of(record, "did:b"), "root")), 64);
+    assert_null(json_object_get(member_of(record, "did:d"), "root"));
+    json_decref(record);
+}
+
+static void an_operator_with_one_machine_has_one_seat_whatever_it_calls_itself(void **state)
+{
+    (void)state;
+    json_t *record = json_pack("{sis[]}", "round", 0, "members");
+    for (int round = 0; round < 5; round++) {
+        char names[4][16];
+        struct taken many[4];
+        for (int i = 0; i < 4; i++) {
+            snprintf(names[i], sizeof names[i], "did:%d%d", round, i);
+            many[i] = (struct taken){ names[i], 1 };
+        }
+        advance(&attested, record, many, NULL);
+        expect_members(record, "did:00");
+    }
+    json_decref(record);
+}
+
+static void a_machine_that_enrols_again_keeps_its_seat_and_may_change_its_hardware(void **state)
+{
+    (void)state;
+    char root[HASH_TEXT];
+    json_t *record = json_pack("{sis[]}", "round", 0, "members"), *second = enrolment("did:a", "trainer", 2);
+    advance(&rules, record, (struct taken[4]){ { "did:a", 1 } }, NULL);
+    advance(&rules, record, (struct taken[4]){ { "did:a", 1 } }, NULL);
+    expect_members(record, "did:a");
+    advance(&rules, record, (struct taken[4]){ { "did:a", 2 }, { "did:b", 2 } }, NULL);
+    expect_members(record, "did:a");
+    assert_string_equal(value_text(member_of(record, "did:a"), "root"), hardware_root(second, root));
+    expect(&rules, record, enrolment("did:b", "trainer", 1), "ok"); /* the first is free */
+    advance(&rules, record, (struct taken[4]){ { "did:a", 0 } }, NULL);
+    assert_null(json_object_get(member_of(record, "did:a"), "root"));
+    expect(&rules, record, enrolment("did:b", "trainer", 2), "ok");
+    json_decref(second);
+    json_decref(record);
+}
+
+static void a_seat_that_is_left_or_lost_frees_the_machine(void **state)
+{
+    (void)state;
+    json_t *record = json_pack("{sis[]}", "round", 0, "members");
+    advance(&rules, record, (struct taken[4]){ { "did:a", 1 } }, NULL);
+    advance(&rules, record, (struct taken[4]){ { "did:a", LEAVES } }, NULL);
+    expect_members(record, "");
+    expect(&rules, record, enrolment("did:b", "trainer", 1), "ok");
+    advance(&rules, record, (struct taken[4]){ { "did:b", 1 } }, NULL);
+    advance(&rules, record, (struct taken[4]){ { "did:c", 1 } }, "did:b"); /* of record 3: seated before the conviction counts */
+    expect_members(record, "");
+    expect(&rules, record, enrolment("did:c", "trainer", 1), "ok");
+    json_decref(record);
+}
+
+/* ---- the document ----------------------------------------------------------------------------------------------------------- */
+
+static void real_evidence_fits_the_document(void **state)
+{
+    (void)state;
+    struct secret_key key;
+    struct document document = { 0 };
+    struct error err = { 0 };
+    struct address address;
+    secret_key_from_seed(hash_typed("test/key", "a", 1).bytes, &key);
+    assert_true(address_parse(account, &address));
+    json_t *fields = json_pack(
+        "{ss ss ss ss s{si si si} sn si so}", "run", "bafk2bzaceaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "role",
+        "trainer", "account", account, "kernel_class", "0000000000000000000000000000000000000000000000000000000000000000",
+        "capacity", "memory", 1, "threads", 1, "devices", 0, "endpoint", "serial", 0, "evidence", evidence_of(1, run, "did:a"));
+    json_object_set_new(fields, "run", document_json_cid(hash_typed("test/run", "r", 1)));
+    json_t *more = json_deep_copy(fields), *unknown = json_deep_copy(fields);
+    assert_true(document_make(DOCUMENT_ENROLMENT, fields, &key, NULL, &document, &err));
+    document_free(&document);
+    json_array_append_new(json_object_get(json_object_get(more, "evidence"), "certificates"), json_string("AAAA"));
+    assert_false(document_make(DOCUMENT_ENROLMENT, more, &key, NULL, &document, &err));
+    assert_non_null(strstr(err.place, "evidence.certificates"));
+    document_free(&document);
+    error_clear(&err);
+    json_object_set_new(json_object_get(unknown, "evidence"), "nonce", json_string("AAAA"));
+    assert_false(document_make(DOCUMENT_ENROLMENT, unknown, &key, NULL, &document, &err));
+    document_free(&document);
+    json_decref(fields);
+    json_decref(more);
+    json_decref(unknown);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_attested_run_takes_machines_that_show_evidence_and_no_others),
+        cmocka_unit_test(the_panel_is_named_by_the_spec_and_need_not_show_evidence),
+        cmocka_unit_test(evidence_that_was_copied_is_of_no_use),
+        cmocka_unit_test(evidence_that_does_not_stand_is_refused_in_every_mode),
+        cmocka_unit_test(what_was_found_good_is_known_again_and_nothing_else_is),
+        cmocka_unit_test(of_two_with_one_machine_the_second_is_refused),
+        cmocka_unit_test(of_two_in_one_record_the_first_listed_is_seated),
+        cmocka_unit_test(an_operator_with_one_machine_has_one_seat_whatever_it_calls_itself),
+        cmocka_unit_test(a_machine_that_enrols_again_keeps_its_seat_and_may_change_its_hardware),
+        cmocka_unit_test(a_seat_that_is_left_or_lost_frees_the_machine),
+        cmocka_unit_test(real_evidence_fits_the_document),
+    };
+
+    return cmocka_run_group_tests(tests, make_chips, free_chips);
+}
