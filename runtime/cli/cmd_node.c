@@ -34,7 +34,14 @@
         NULL, NULL, NULL                                                                                                         \
     }
 
+#define EVIDENCE_OPTION                                                                                                          \
+    {                                                                                                                            \
+        "evidence", "FILE",                                                                                                      \
+            "show this evidence of the machine's hardware when enrolling (rondo attest; asked for where admission is attested)"  \
+    }
+
 static const struct option node_options_table[] = { NODE_OPTIONS };
+static const struct option syncer_options[] = { EVIDENCE_OPTION, NODE_OPTIONS };
 static const struct option trainer_options[] = {
     { "auto", "FILE", "take the runs that the policy in FILE allows, one after another, the best paid first" },
     { "list", NULL, "with --auto: say which runs there are and which would be taken, and end" },
@@ -42,12 +49,14 @@ static const struct option trainer_options[] = {
     { "deposit", NULL, "lock what the spec asks of a trainer, if it is not locked yet (rondo deposit)" },
     { "capacity", "N", "most batches of batch_tokens that it trains in a step, up to the run's limits.batches (default 1)" },
     { "region", "NAME", "where this machine stands, for runs whose shards belong to regions" },
+    EVIDENCE_OPTION,
     { "audit", "SHARE", "also replay this share of the others' contributions, and challenge what is wrong (default 0)" },
     NODE_OPTIONS
 };
 static const struct option auditor_options[] = {
     { "deposit", NULL, "lock what the spec asks of a challenger, if it is not locked yet (rondo deposit)" },
     { "share", "SHARE", "replay this share of all contributions (0.1; default 1: all)" },
+    EVIDENCE_OPTION,
     NODE_OPTIONS
 };
 
@@ -105,6 +114,7 @@ static bool read_options(struct invocation *in, const char *role, struct node_op
         .most_unpaid = unpaid,
         .batches = batches,
         .region = trains ? option_text(in, "region", NULL) : NULL,
+        .evidence = option_text(in, "evidence", NULL),
     };
     return true;
 }
@@ -314,6 +324,8 @@ static int seeking_main(struct invocation *in)
     int status = EXIT_OK;
     bool ok = in->arguments == 0 || error_set(&err, ERROR_USAGE, NULL, "--auto chooses the runs: leave RUN out");
 
+    if (ok && option_text(in, "evidence", NULL))
+        ok = error_set(&err, ERROR_USAGE, "name the RUN that it was made for", "evidence is of one run: --auto takes none");
     ok = ok && read_options(in, "trainer", &s.options, folder, &err) && read_identity(&s, &err);
     s.policy = ok ? policy_read(option_text(in, "auto", NULL), &err) : NULL;
     if (!s.policy)
@@ -361,7 +373,7 @@ const struct command command_syncer = {
     "Checks and aggregates contributions, votes on records, replays what the seed draws, releases escrows. Its DID must stand "
     "in\n"
     "the spec's panel. Keeps everything it needs to go on in its folder; never run two from one key.",
-    node_options_table,
+    syncer_options,
     syncer_main,
 };
 

@@ -4,6 +4,7 @@
 
 #include "runtime/cli/command.h"
 
+extern const struct command command_attest_data, command_attest_pack, command_attest_verify;
 extern const struct command command_audit;
 extern const struct command command_auditor;
 extern const struct command command_bisect;

@@ -10,6 +10,7 @@
 #include "runtime/role/fetch.h"
 #include "runtime/role/metrics.h"
 #include "runtime/role/subscribers.h"
+#include "runtime/round/hardware.h"
 
 enum { WAITING_MOST = 8 << 20 };
 
@@ -32,6 +33,7 @@ static void tell_final(struct driver *d, const json_t *body)
     const json_t *record = json_object_get(body, "record");
     int64_t round = json_integer_value(json_object_get(record, "round"));
     json_t *list = json_object_get(record, "contributions"), *each;
+    char root[HASH_TEXT];
     int64_t accepted = 0, refused = 0;
     size_t index;
 
@@ -53,6 +55,9 @@ static void tell_final(struct driver *d, const json_t *body)
     metrics_record(d->node, record);
     subscribers_event(d->node, "final", told);
     node_tell(d->node, "final", told);
+    if (hardware_held(json_object_get(record, "members"), hardware_root(driver_own_enrolment(d), root), d->node->did))
+        node_tell(d->node, "enrolment_refused",
+                  json_pack("{s:s, s:s}", "code", "root", "reason", "its hardware takes part under another DID"));
     expected_expire(d->node->expected, round);
     subscribers_final(d->node, round, driver_final(d, round));
 }

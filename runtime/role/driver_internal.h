@@ -147,6 +147,7 @@ uint32_t driver_get_number(struct driver *d, const char *name);
 
 /* driver_start.c */
 bool driver_enrol(struct driver *d, struct error *err); /* makes and keeps the own enrolment */
+json_t *driver_own_enrolment(const struct driver *d);   /* its payload, or NULL. Borrowed */
 void driver_prepare(struct driver *d);
 /* The worker for what takes long: a member's second one, started when it is first needed, else the only one. Borrowed. */
 struct worker *driver_replay_worker(struct driver *d);

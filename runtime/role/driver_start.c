@@ -7,6 +7,7 @@
 #include "native/base/json.h"
 #include "native/base/memory_limit.h"
 #include "native/kernel/class.h"
+#include "runtime/attest/attest.h"
 #include "runtime/net/tls.h"
 #include "runtime/role/course_needs.h"
 #include "runtime/role/driver_internal.h"
@@ -18,7 +19,7 @@ enum { PREPARE_MS = 600000, ENROLMENT_NONCE = 16 };
 
 /* --- the own enrolment ------------------------------------------------------------------------------------------------ */
 
-static json_t *own_enrolment(struct driver *d)
+json_t *driver_own_enrolment(const struct driver *d)
 {
     return json_object_get(json_object_get(d->course->enrolments, d->node->did), "payload");
 }
@@ -94,11 +95,31 @@ static const char *claim_of(const struct driver *d, char text[CLAIM_TEXT])
     return text;
 }
 
+/* What it shows of its hardware: what the file holds, else what its last enrolment showed; NULL: nothing. It is looked at here as everybody
+ * will, so that its operator learns what is wrong with it. New reference. */
+static bool read_evidence(const struct driver *d, const json_t *have, json_t **out, struct error *err)
+{
+    const struct node *node = d->node;
+    const char *path = node->options.evidence;
+    struct attest_machine machine;
+
+    *out = path ? json_read_file(path, ATTEST_FILE, err) : json_incref(json_object_get(have, "evidence"));
+    if (!*out && !path && d->course->rules.attested && strcmp(node->role, "syncer") != 0)
+        return error_set(err, ERROR_MISSING, "rondo attest data prints what to ask the machine for; then --evidence FILE",
+                         "the run takes only machines that show evidence of their hardware");
+    if (!path || (*out && attest_verify(d->course->rules.roots, *out, &machine, err) &&
+                  attest_is_for(&machine, d->course->run, node->did, err)))
+        return true;
+    json_decref(*out);
+    *out = NULL;
+    return error_at(err, "%s", path);
+}
+
 bool driver_enrol(struct driver *d, struct error *err)
 {
     const struct node *node = d->node;
     char run[CID_TEXT], digest[HASH_TEXT], account[ADDRESS_TEXT];
-    json_t *have = own_enrolment(d);
+    json_t *have = driver_own_enrolment(d);
     struct document document = { 0 };
     struct hash class_digest;
 
@@ -110,7 +131,9 @@ bool driver_enrol(struct driver *d, struct error *err)
     size_t length;
     bool pinned;
 
-    if (!tls_pin_split(endpoint, &length, &pinned, fingerprint, err))
+    json_t *evidence;
+
+    if (!tls_pin_split(endpoint, &length, &pinned, fingerprint, err) || !read_evidence(d, have, &evidence, err))
         return false;
     int64_t batches = batches_of(d);
     char signature[CLAIM_TEXT];
@@ -118,7 +141,9 @@ bool driver_enrol(struct driver *d, struct error *err)
 
     if (have && strcmp(told ? told : "", endpoint) == 0 && strcmp(document_text(have, "kernel_class"), digest) == 0 &&
         document_integer(json_object_get(have, "capacity"), "batches") == batches && value_is(have, "region", region) &&
-        value_is(have, "account_signature", claim) && (!d->is_member || is_of_folder(d, have))) {
+        value_is(have, "account_signature", claim) && (!d->is_member || is_of_folder(d, have)) &&
+        (!evidence || json_equal(json_object_get(have, "evidence"), evidence))) {
+        json_decref(evidence);
         d->enrolment = json_incref(json_object_get(json_object_get(d->course->enrolments, node->did), "envelope"));
         return true;
     }
@@ -135,6 +160,8 @@ bool driver_enrol(struct driver *d, struct error *err)
         json_object_set_new(fields, "region", json_string(region));
     if (*claim)
         json_object_set_new(fields, "account_signature", json_string(claim));
+    if (evidence)
+        json_object_set_new(fields, "evidence", evidence);
     if (pinned)
         json_object_set_new(fields, "fingerprint", json_string(hex_encode(fingerprint, sizeof fingerprint, digits)));
 

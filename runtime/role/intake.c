@@ -30,7 +30,11 @@ static bool admit_document(struct node *node, const struct document *d, struct e
         const char *code;
 
         return course_admits(course, d, &code) ||
-               error_set(err, ERROR_REFUSED, "the spec's panel and allow-list say who takes part", "enrolment refused: %s", code);
+               error_set(err, ERROR_REFUSED,
+                         strcmp(code, "evidence") && strcmp(code, "unattested")
+                             ? "the spec's panel and allow-list say who takes part"
+                             : "rondo attest verify says what is wrong with evidence of hardware",
+                         "enrolment refused: %s", code);
     }
     if (!d->has_signer || !course_knows(course, &d->signer))
         return error_set(err, ERROR_REFUSED, "enrol first", "the signer is not enrolled in this run");

@@ -56,6 +56,7 @@ struct node_options {
     unsigned threads;           /* of its workers; 0: the machine's cores */
     int64_t batches;            /* most batches of a step that a trainer takes, where the run lets it say; 0: one */
     const char *region;         /* where it stands, or NULL: said to runs that name this region */
+    const char *evidence;       /* file of what its enrolment shows of its hardware, or NULL: what the last one showed */
     uint64_t quota;             /* bytes of blocks beyond which rounds that are over are dropped (collect.h); 0: never */
     struct trainer_audit audit; /* of a trainer or an auditor: what of others' work it replays and challenges */
 };
