@@ -154,8 +154,8 @@ static void what_a_report_must_not_say_is_refused_also_when_the_chip_signed_it(v
         uint32_t version;
         const char *why;
     } cases[] = {
-        { 0x00, 1, 3, "version 1" },
-        { 0x00, 6, 3, "version 6" },
+        { 0x00, 1, 3, "version 1:" },
+        { 0x00, 6, 3, "version 6:" },
         { 0x01, 1, 3, "version 259" },
         { 0x0a, 0x0b, 3, "may debug" },
         { 0x0a, 0x07, 3, "migration agent" },
@@ -245,6 +245,8 @@ static void what_a_certificate_must_say_is_asked_for(void **state)
         { { .between = "SEV-VLEK-Genoa" }, "SEV-VLEK-Genoa is not SEV-Genoa" },
         { { .between = "SEV-Milan" }, "SEV-Milan is not SEV-Genoa" },
         { { .cross = true }, "is not a VCEK under SEV-Genoa" },
+        { { .issuer = "SEV-Milan" }, "is not a VCEK under SEV-Genoa" },
+        { { .spare = 1 }, "part 4 of the VCEK's TCB is not known" },
         { { .form = CHIP_NONE }, "names no chip" },
         { { .product = "Milan" }, "not one of a Genoa" },
         { { .product = "Genoa2" }, "not one of a Genoa" },
@@ -287,6 +289,11 @@ static void certificates_stand_in_their_order_and_belong_together(void **state)
         refuses(&c, "the order is: VCEK");
     }
     memcpy(c.certificates, kept, sizeof kept);
+    for (size_t k = 0; k < 3; k++) { /* one more byte: two texts for one certificate */
+        buffer_add_u8(&c.certificates[k], 0);
+        refuses(&c, "no X.509 certificate");
+        c.certificates[k].size--;
+    }
     attest_chain_make(&other, &(struct attest_plan){ .chip = 2, .under = &c });
     leaf = c.certificates[0];
     c.certificates[0] = other.certificates[0]; /* a good one, another chip's */

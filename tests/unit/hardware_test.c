@@ -10,9 +10,10 @@
 #include "runtime/doc/documents.h"
 #include "runtime/doc/verified.h"
 #include "runtime/round/hardware.h"
+#include "runtime/round/member_state.h"
 #include "runtime/round/membership.h"
-#include "runtime/round/value.h"
 #include "tests/fixture/attest_chain.h"
+#include "tests/fixture/signing.h"
 
 static const char run[] = "r", account[] = "0x00000000000000000000000000000000000000AA";
 static struct attest_chain chips[3]; /* chips 1, 2 and 3 under one root */
@@ -248,8 +249,11 @@ static void a_machine_that_enrols_again_keeps_its_seat_and_may_change_its_hardwa
     char root[HASH_TEXT];
     json_t *record = json_pack("{sis[]}", "round", 0, "members"), *second = enrolment("did:a", "trainer", 2);
     advance(&rules, record, (struct taken[4]){ { "did:a", 1 } }, NULL);
-    advance(&rules, record, (struct taken[4]){ { "did:a", 1 } }, NULL);
-    expect_members(record, "did:a");
+    expect(&rules, record, enrolment("did:a", "trainer", 1), "ok");
+    advance(&rules, record, (struct taken[4]){ { "did:b", 0 }, { "did:a", 1 } }, NULL); /* cid1: the newer one counts */
+    expect_members(record, "did:a did:b");
+    assert_string_equal(value_text(member_of(record, "did:a"), "enrolment"), "cid1");
+    advance(&rules, record, (struct taken[4]){ { "did:b", LEAVES } }, NULL);
     advance(&rules, record, (struct taken[4]){ { "did:a", 2 }, { "did:b", 2 } }, NULL);
     expect_members(record, "did:a");
     assert_string_equal(value_text(member_of(record, "did:a"), "root"), hardware_root(second, root));
@@ -274,6 +278,75 @@ static void a_seat_that_is_left_or_lost_frees_the_machine(void **state)
     expect_members(record, "");
     expect(&rules, record, enrolment("did:c", "trainer", 1), "ok");
     json_decref(record);
+}
+
+/* ---- a committee's member --------------------------------------------------------------------------------------------------- */
+
+/* A committee of one, s0, that waits ten units of time for two trainers. */
+static void read_rules(struct rules *out, const char *mode)
+{
+    json_t *spec = json_pack("{sis{si}s{sisisisis{sssisi}}s{sisisisis[{ssss}]si}s{sssisisss{ss}}sis{sss{ssss}si}s{si}}", "rounds",
+                             2, "dataset", "shards", 4, "quorum", "trainers", 2, "round_ms", 10, "close_ms", 1, "drop_after", 3,
+                             "grace", "factor", "3", "min_ms", 1, "max_ms", 5, "committee", "size", 1, "threshold", 1, "view_ms",
+                             4, "settle_ms", 1, "panel", "did", "s0", "account", account, "release_threshold", 1, "trust",
+                             "spot_check", "1", "challenge_rounds", 2, "answer_rounds", 1, "correction", "refold", "admission",
+                             "mode", mode, "seed_lead", 1, "payment", "per_round", "10", "terms", "trainers", "0.5", "syncers",
+                             "0.5", "expiry_rounds", 9, "limits", "trainers", 4);
+    assert_true(rules_read(out, spec, run, NULL));
+    assert_ptr_equal(out->roots, &snp_vendor_roots); /* a run that is read from its spec has the vendors' roots */
+    assert_int_equal(out->attested, !strcmp(mode, "attested"));
+    out->roots = &chips[0].roots;
+    rules_set_genesis(out, "outer", "state");
+    json_decref(spec);
+}
+
+static void step(struct member *member, enum event_kind kind, int64_t now, json_t *body)
+{
+    struct event event = { .kind = kind, .now = now, .body = body };
+    struct actions actions = { 0 };
+    member_step(member, &event, &actions);
+    actions_free(&actions);
+    json_decref(body);
+}
+
+static void tell(struct member *member, int64_t now, const char *did, const char *role, size_t chip)
+{
+    json_t *payload = enrolment(did, role, chip);
+    json_object_set_new(payload, "version", json_integer(1));
+    step(member, EVENT_MESSAGE, now, json_pack("{s[{ssso}]}", "documents", "type", "enrolment", "payload", payload));
+}
+
+/* One chip with three names would else begin the run in place of two machines. */
+static void round_0_waits_for_machines_not_for_names(void **state)
+{
+    (void)state;
+    struct rules by;
+    read_rules(&by, "attested");
+    struct member_start start = { .rules = &by, .did = "s0", .signing = fixture_signing(), .fresh = true };
+    struct member *member = member_new(&start, NULL);
+    assert_non_null(member);
+    step(member, EVENT_HEAD, 1, json_pack("{sisi}", "height", 1, "time", 1));
+    step(member, EVENT_FUNDED, 1, json_pack("{si}", "time", 1));
+    tell(member, 1, "s0", "syncer", 0);
+    tell(member, 1, "did:a", "trainer", 1);
+    tell(member, 2, "did:b", "trainer", 1);
+    tell(member, 2, "did:c", "trainer", 1);
+    tell(member, 2, "did:d", "trainer", 0); /* it shows nothing */
+    step(member, EVENT_TIME, 4, NULL);
+    assert_int_equal(member_round(member), 0);
+    assert_int_equal(json_object_size(json_object_get(member->enrolled, "trainer")), 1);
+    tell(member, 5, "did:e", "trainer", 2);
+    for (int64_t now = 5; now < 9; now++)
+        step(member, EVENT_TIME, now, NULL);
+    assert_int_equal(member_round(member), 1);
+
+    const json_t *members = json_object_get(member->previous, "members");
+    assert_int_equal(json_array_size(members), 3); /* s0, one of the three names, and e */
+    assert_non_null(value_find(members, "did", "did:e"));
+    assert_null(value_find(members, "did", "did:d"));
+    assert_string_not_equal(value_text(value_find(members, "did", "did:e"), "root"), "");
+    member_free(member);
+    rules_free(&by);
 }
 
 /* ---- the document ----------------------------------------------------------------------------------------------------------- */
@@ -321,6 +394,7 @@ int main(void)
         cmocka_unit_test(an_operator_with_one_machine_has_one_seat_whatever_it_calls_itself),
         cmocka_unit_test(a_machine_that_enrols_again_keeps_its_seat_and_may_change_its_hardware),
         cmocka_unit_test(a_seat_that_is_left_or_lost_frees_the_machine),
+        cmocka_unit_test(round_0_waits_for_machines_not_for_names),
         cmocka_unit_test(real_evidence_fits_the_document),
     };
 
