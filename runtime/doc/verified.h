@@ -13,7 +13,7 @@
 #include "runtime/crypto/hash.h"
 #include "runtime/crypto/sign.h"
 
-enum { VERIFIED_ENTRIES = 1 << 15, VERIFIED_READ = 64, VERIFIED_READ_MOST = 32 << 10 };
+enum { VERIFIED_ENTRIES = 1 << 15, VERIFIED_READ = 32, VERIFIED_READ_MOST = 32 << 10 };
 
 struct verified;
 
