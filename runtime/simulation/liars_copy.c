@@ -23,7 +23,14 @@ static bool in_one_group(const struct sim *s, int64_t round, const char *one, co
     return together;
 }
 
-/* The newest envelope of this type that somebody else than `but` signed for the round, of the group of `but` where parts tell it. */
+/* Whoever copies has nothing of its own to copy: of two that copied each other one would get back what its own machine had made. */
+static bool has_worked(const struct sim *s, const char *did)
+{
+    int node = sim_find(s, did);
+    return node >= 0 && s->nodes[node].lie != LIE_COPY;
+}
+
+/* The newest envelope of this type that a partner of `but` signed for the round, who has worked for it. */
 static json_t *partners(const struct sim *s, const char *type, int64_t round, const char *but)
 {
     const char *cid;
@@ -32,7 +39,7 @@ static json_t *partners(const struct sim *s, const char *type, int64_t round, co
     {
         const json_t *said = json_object_get(envelope, "payload");
         if (value_is(envelope, "type", type) && value_integer(said, "round") == round && !value_is(said, "signer", but) &&
-            in_one_group(s, round, value_text(said, "signer"), but))
+            has_worked(s, value_text(said, "signer")) && in_one_group(s, round, value_text(said, "signer"), but))
             found = envelope;
     }
     return found;

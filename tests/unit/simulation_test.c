@@ -281,7 +281,7 @@ static void a_wiped_syncer_abstains_catches_up_and_contradicts_nothing_it_said(v
 /* docs/simulation.md, What it found. */
 static void seeds_that_broke_an_invariant_once_keep_it(void **state)
 {
-    static const uint64_t seeds[] = { 31240, 31505, 43677, 45006, 48507, 89120, 120800, 7501305 };
+    static const uint64_t seeds[] = { 31240, 31505, 43677, 45006, 48507, 89120, 120800, 128617, 7501305 };
     (void)state;
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         run(simulation_from_seed(seeds[i]));
