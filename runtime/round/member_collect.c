@@ -123,7 +123,8 @@ static bool is_move(const json_t *document)
     return value_is(document, "type", "challenge") || value_is(document, "type", "opening") || value_is(document, "type", "pick");
 }
 
-/* What there is to ask about a document is asked once it can be; what a move needs, others may still bring. */
+/* What there is to ask about a document is asked once it can be; what a move needs, others may still bring. A code that is not empty stands for
+ * the round. */
 bool member_rule_requests(struct member *m)
 {
     json_t *document;
@@ -138,7 +139,8 @@ bool member_rule_requests(struct member *m)
     {
         const char *code = item_code(m, document);
         bool waits = !known || (!code && member_replicates(m) && !member_asked(m, "check", value_text(document, "cid")));
-        if (is_move(document) || (waits && value_is(document, "type", "contribution")))
+        bool undecided = is_move(document) && (!code || !*code);
+        if (undecided || (waits && value_is(document, "type", "contribution")))
             json_array_append(left, document);
     }
     json_decref(m->unasked);
