@@ -110,6 +110,19 @@ GEMM_INLINE void rows_gathered(const struct piece *piece, size_t row, size_t hei
     }
 }
 
+/* Whether the rows of a panel, a multiple of 4 KiB apart, fall into the same few lines of the first cache: they are copied close together
+ * (a head's gradient +10 %; elsewhere a copy costs more than it gives). */
+GEMM_INLINE bool is_copied(const struct group *g, const struct piece *piece)
+{
+    return piece->gemm->a_col == 1 && piece->gemm->a_row % 1024 == 0 && g->panels > 1;
+}
+
+GEMM_INLINE void rows_copied(const struct piece *piece, size_t row, size_t height, float *to)
+{
+    for (size_t r = 0; r < height; r++)
+        memcpy(to + r * piece->k, piece->a + (ptrdiff_t)(row + r) * piece->gemm->a_row, piece->k * sizeof *to);
+}
+
 /* One row panel of A against the packed panels of B. */
 static void row_panel_run(const struct group *g, size_t row, size_t height, float *room)
 {
@@ -119,10 +132,12 @@ static void row_panel_run(const struct group *g, size_t row, size_t height, floa
 
     for (size_t i = 0; i < g->count; i++) {
         const struct piece *piece = &g->piece[i];
-        const bool gathered = is_gathered(g, piece);
+        const bool gathered = is_gathered(g, piece), copied = is_copied(g, piece);
 
-        a[i] = gathered ? room : piece->a + (ptrdiff_t)row * piece->gemm->a_row;
-        a_row[i] = piece->gemm->a_row;
+        if (copied)
+            rows_copied(piece, row, height, room);
+        a[i] = gathered || copied ? room : piece->a + (ptrdiff_t)row * piece->gemm->a_row;
+        a_row[i] = copied ? (ptrdiff_t)piece->k : piece->gemm->a_row;
         a_col[i] = gathered ? GEMM_ROWS : piece->gemm->a_col;
         room += piece->k * GEMM_ROWS;
     }
