@@ -4,6 +4,7 @@
 
 #include "native/base/json.h"
 #include "runtime/role/driver_internal.h"
+#include "runtime/round/hardware.h"
 
 /* --- keys for the machine ------------------------------------------------------------------------------------------- */
 
@@ -30,17 +31,22 @@ static bool keep_statement(struct driver *d, const struct document *document, st
     return true;
 }
 
-/* The first enrolment is made before there is a machine (driver_start.c): one that the machine signs follows a drop. */
+/* The first enrolment is made before there is a machine (driver_start.c): one that the machine signs follows a drop, or a seat that another DID of its
+ * hardware had first. */
 static bool keep_enrolment(struct driver *d, const struct document *document, struct error *err)
 {
-    char reason[80];
+    const json_t *record = json_object_get(driver_final(d, driver_round(d) - 1), "record");
+    char reason[80], root[HASH_TEXT];
 
     if (document->type != DOCUMENT_ENROLMENT)
         return true;
     if (!course_enrol(d->course, document, err))
         return false;
     d->course->announced = false;
-    snprintf(reason, sizeof reason, "dropped after %lld missed rounds", (long long)d->course->rules.drop_after);
+    if (hardware_held(json_object_get(record, "members"), hardware_root(document->json, root), d->node->did))
+        snprintf(reason, sizeof reason, "its hardware takes part under another DID");
+    else
+        snprintf(reason, sizeof reason, "dropped after %lld missed rounds", (long long)d->course->rules.drop_after);
     node_tell(d->node, "enrolling_again",
               json_pack("{s:s, s:I}", "reason", reason, "serial", (json_int_t)document_integer(document->json, "serial")));
     return true;

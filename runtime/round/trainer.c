@@ -8,6 +8,7 @@
 #include "runtime/round/assignment.h"
 #include "runtime/round/certificate.h"
 #include "runtime/round/fold.h"
+#include "runtime/round/hardware.h"
 #include "runtime/round/record.h"
 #include "runtime/round/seed.h"
 #include "runtime/round/value.h"
@@ -137,28 +138,31 @@ static bool is_enrolled(const struct trainer *t)
     return value_find(json_object_get(t->previous, "members"), "did", t->did);
 }
 
-/* Whether a decided record has taken this enrolment: members pass over it from then on. */
-static bool was_taken(const struct trainer *t, const char *cid)
+/* Whether a decided record has taken this enrolment, or listed it while its hardware had a seat: members pass over it from then on. */
+static bool was_taken(const struct trainer *t, const json_t *enrolment, const char *cid)
 {
+    char root[HASH_TEXT];
     size_t i;
     json_t *final;
+    hardware_root(enrolment, root);
     json_array_foreach(t->finals, i, final)
     {
-        const json_t *members = json_object_get(json_object_get(final, "record"), "members");
-        if (value_is(value_find(members, "did", t->did), "enrolment", cid))
+        const json_t *record = json_object_get(final, "record"), *members = json_object_get(record, "members");
+        if (value_is(value_find(members, "did", t->did), "enrolment", cid) ||
+            (hardware_held(members, root, t->did) && value_find(json_object_get(record, "items"), "cid", cid)))
             return true;
     }
     return false;
 }
 
-/* Enrolled once and a member no more: the same fields again under the next serial that no record has taken. */
+/* Enrolled once and a member no more, or never one: the same fields again under the next serial that no record has taken. */
 static void renew_enrolment(struct trainer *t)
 {
     struct error err = { 0 };
     char type[32], cid[CID_TEXT];
     bool renewed = false;
     json_t *payload = t->signing.open(t->signing.context, t->enrolment, type, cid, &err), *fields = json_deep_copy(payload);
-    while (fields && value_cid(fields, cid) && was_taken(t, cid)) {
+    while (fields && value_cid(fields, cid) && was_taken(t, fields, cid)) {
         json_object_set_new(fields, "serial", json_integer((json_int_t)value_integer(fields, "serial") + 1));
         renewed = true;
     }

@@ -12,8 +12,8 @@
  * One that is told to leave (EVENT_LEAVE) signs a `leave`, trains on until a record lists it, answers for what it did until that is settled, and is
  * done.
  *
- * A trainer that was dropped (`drop_after` rounds missed) and still runs signs an enrolment with the next serial, and is back in the
- * round after the one that lists it.
+ * A trainer that was dropped (`drop_after` rounds missed), or listed while another DID had a seat with its hardware, and still runs signs an enrolment
+ * with the next serial, and is back in the round after the one that lists it.
  */
 #ifndef RONDO_ROUND_TRAINER_H
 #define RONDO_ROUND_TRAINER_H

@@ -12,6 +12,8 @@
 #include "runtime/round/hardware.h"
 #include "runtime/round/member_state.h"
 #include "runtime/round/membership.h"
+#include "runtime/round/trainer.h"
+#include "runtime/round/value.h"
 #include "tests/fixture/attest_chain.h"
 #include "tests/fixture/signing.h"
 
@@ -349,6 +351,56 @@ static void round_0_waits_for_machines_not_for_names(void **state)
     rules_free(&by);
 }
 
+/* ---- a trainer -------------------------------------------------------------------------------------------------------------- */
+
+/* The serial of the enrolment that trainer did:b with chip 1 sends after a record that seats did:a with `seated`, and lists what `items` say. */
+static json_int_t sends_after(size_t seated, json_t *items)
+{
+    struct rules by;
+    read_rules(&by, "attested");
+    char root[HASH_TEXT];
+    json_t *other = enrolment("did:a", "trainer", seated), *own = enrolment("did:b", "trainer", 1);
+    json_object_set_new(own, "serial", json_integer(0));
+    char cid[CID_TEXT];
+    value_cid(own, cid);
+    if (items)
+        json_object_set_new(json_array_get(items, 0), "cid", json_string(cid));
+    json_t *envelope = json_pack("{ssso}", "type", "enrolment", "payload", own),
+           *finals = json_pack("[{s{sssssis[{ssssss}]so}s{}}]", "record", "kind", "open", "run", run, "round", 0, "members",
+                               "did", "did:a", "role", "trainer", "root", hardware_root(other, root), "items",
+                               items ? items : json_array(), "certificate");
+    struct trainer_start start = {
+        .rules = &by, .did = "did:b", .signing = fixture_signing(), .enrolment = envelope, .finals = finals
+    };
+    struct trainer *trainer = trainer_new(&start, NULL);
+    struct actions actions = { 0 };
+    json_int_t serial = -1;
+    assert_non_null(trainer);
+    trainer_step(trainer, &(struct event){ .kind = EVENT_TIME, .now = 1 }, &actions);
+    for (size_t i = 0; i < actions.count; i++) {
+        const json_t *sent = json_array_get(json_object_get(json_object_get(actions.list[i].body, "message"), "documents"), 0);
+        if (actions.list[i].kind == ACTION_SEND)
+            serial = (json_int_t)value_integer(json_object_get(sent, "payload"), "serial");
+    }
+    actions_free(&actions);
+    trainer_free(trainer);
+    json_decref(envelope);
+    json_decref(finals);
+    json_decref(other);
+    rules_free(&by);
+    return serial;
+}
+
+/* Members pass over what a record has listed: who was listed while its machine had a seat would be out when the seat is free. */
+static void who_was_listed_beside_its_own_machine_asks_again_with_another_enrolment(void **state)
+{
+    (void)state;
+    assert_int_equal(sends_after(1, json_pack("[{ssss}]", "type", "enrolment", "code", "ok")), 1);
+    assert_int_equal(sends_after(1, json_pack("[{ssss}]", "type", "enrolment", "code", "root")), 1);
+    assert_int_equal(sends_after(1, NULL), 0);
+    assert_int_equal(sends_after(2, json_pack("[{ssss}]", "type", "enrolment", "code", "ok")), 0);
+}
+
 /* ---- the document ----------------------------------------------------------------------------------------------------------- */
 
 static void real_evidence_fits_the_document(void **state)
@@ -395,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_machine_that_enrols_again_keeps_its_seat_and_may_change_its_hardware),
         cmocka_unit_test(a_seat_that_is_left_or_lost_frees_the_machine),
         cmocka_unit_test(round_0_waits_for_machines_not_for_names),
+        cmocka_unit_test(who_was_listed_beside_its_own_machine_asks_again_with_another_enrolment),
         cmocka_unit_test(real_evidence_fits_the_document),
     };
 
