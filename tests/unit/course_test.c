@@ -15,6 +15,7 @@
 
 #include "native/base/json.h"
 #include "runtime/doc/documents.h"
+#include "runtime/net/sender.h"
 #include "tests/fixture/fixture.h"
 
 enum { MACHINES = 12 };
@@ -139,6 +140,58 @@ static void a_list_longer_than_what_is_kept_is_not_looked_at(void **state)
         json_array_append_new(list, enrolment(p, i % MACHINES, i));
     take(p, list);
     assert_int_equal(kept(p), 0);
+}
+
+/* With evidence that stands under no root. New reference. */
+static json_t *made_up(struct place *p, int machine, int serial)
+{
+    struct document document = { 0 };
+    struct error err = { 0 };
+    json_t *plain = enrolment(p, machine, serial), *fields, *envelope;
+
+    FIXTURE_OK(document_read_json(plain, &document, &err), &err);
+    fields = json_deep_copy(document.json);
+    document_free(&document);
+    json_object_set_new(
+        fields, "evidence",
+        json_pack("{s:s, s:s, s:[s, s, s]}", "kind", "sev-snp", "report", "AAAA", "certificates", "AAAA", "AAAA", "AAAA"));
+    FIXTURE_OK(document_make(DOCUMENT_ENROLMENT, fields, &p->keys[machine].identity, NULL, &document, &err), &err);
+    envelope = json_read((const char *)document.bytes.bytes, document.bytes.size, SIZE_MAX, &err);
+    document_free(&document);
+    json_decref(fields);
+    json_decref(plain);
+    return envelope;
+}
+
+/* Each costs a millisecond, and a peer that asks nothing of anybody is asked every ten seconds: a thousand would stop a node for one of them. */
+static void of_a_list_of_evidence_that_is_made_up_little_is_looked_at(void **state)
+{
+    struct place *p = *state;
+    json_t *list = json_pack("[o, o]", made_up(p, 0, 0), enrolment(p, 1, 0));
+
+    take(p, list);
+    assert_int_equal(kept(p), 1); /* one such is passed over */
+    list = json_array();
+    for (int i = 0; i < 20; i++)
+        json_array_append_new(list, made_up(p, 0, i));
+    json_array_append_new(list, enrolment(p, 2, 0));
+    take(p, list);
+    assert_int_equal(kept(p), 1);
+}
+
+/* No honest program sends it, so it costs its sender what a forged signature does. */
+static void evidence_that_is_made_up_counts_against_its_sender(void **state)
+{
+    struct place *p = *state;
+    struct error err = { 0 };
+    json_t *message = json_pack("{s:[o]}", "documents", made_up(p, 0, 0)), *missing = json_array();
+
+    assert_false(intake_message(&p->node, message, missing, &err));
+    assert_int_equal(err.code, ERROR_SIGNATURE);
+    assert_non_null(strstr(err.message, "enrolment refused: evidence"));
+    assert_int_equal(sender_cost(err.code), sender_cost(ERROR_SYNTAX));
+    json_decref(message);
+    json_decref(missing);
 }
 
 static void strangers_are_not_kept(void **state)
@@ -331,6 +384,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_flood_of_enrolments_for_ever_other_rounds_is_cut_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_list_longer_than_what_is_kept_is_not_looked_at, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(of_a_list_of_evidence_that_is_made_up_little_is_looked_at, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(evidence_that_is_made_up_counts_against_its_sender, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_are_not_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strangers_give_way_to_newcomers_and_take_their_documents_along, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_record_lists_stays_when_its_signer_gives_way, set_up, tear_down),
