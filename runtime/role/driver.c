@@ -55,7 +55,8 @@ static void tell_final(struct driver *d, const json_t *body)
     metrics_record(d->node, record);
     subscribers_event(d->node, "final", told);
     node_tell(d->node, "final", told);
-    if (hardware_held(json_object_get(record, "members"), hardware_root(driver_own_enrolment(d), root), d->node->did))
+    if (!d->is_member &&
+        hardware_held(json_object_get(record, "members"), hardware_root(driver_own_enrolment(d), root), d->node->did))
         node_tell(d->node, "enrolment_refused",
                   json_pack("{s:s, s:s}", "code", "root", "reason", "its hardware takes part under another DID"));
     expected_expire(d->node->expected, round);

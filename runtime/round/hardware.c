@@ -67,5 +67,7 @@ const char *hardware_code(const struct rules *rules, const json_t *members, cons
         return rules->attested && !value_is(enrolment, "role", "syncer") ? "unattested" : "ok";
     if (!stands(rules, evidence, did))
         return "evidence";
+    if (value_is(enrolment, "role", "syncer")) /* the spec names it, so that a neighbour on its chip cannot have its seat */
+        return "ok";
     return hardware_held(members, hardware_root(enrolment, root), did) ? "root" : "ok";
 }

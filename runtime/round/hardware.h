@@ -4,7 +4,8 @@
  *     member:    root = H("rondo/hardware", kind, chip)    of two members none have the same
  *
  * With admission `attested` trainers and auditors are taken with evidence only; elsewhere it may be left out, but what is shown must stand. The
- * panel is named by the spec. A root is held by who was taken first, and free again when that one is no member any more.
+ * panel is named by the spec: one of it whose root another has is seated without it. A root is held by who was taken first, and free again when that
+ * one is no member any more.
  */
 #ifndef RONDO_ROUND_HARDWARE_H
 #define RONDO_ROUND_HARDWARE_H

@@ -168,7 +168,8 @@ static void take_enrolment(const struct rules *rules, bool begun, struct admitte
     const char *account = value_text(seat ? seat : payload, "account");
     json_t *known = json_object_get(in->by_did, did);
     char root[HASH_TEXT];
-    if (hardware_held(in->members, hardware_root(payload, root), did)) /* by one that this record takes, too */
+    const bool held = hardware_held(in->members, hardware_root(payload, root), did); /* by one that this record takes, too */
+    if (held && !seat)
         return;
     if (!seat && !known && value_integer(in->of_role, value_text(payload, "role")) >= rules->trainers_limit)
         return;
@@ -178,7 +179,7 @@ static void take_enrolment(const struct rules *rules, bool begun, struct admitte
     take_assignable(rules, payload, known, made);
     if (known)
         json_object_del(known, "root");
-    if (*root)
+    if (*root && !held)
         json_object_set_new(made, "root", json_string(root));
     if (known) {
         count_role(in, value_text(known, "role"), -1);

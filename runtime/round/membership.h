@@ -14,7 +14,7 @@
  * of it must be taken before a group may depend on it (replica.h).
  *
  * Who shows evidence of its hardware has the `root` of it in its entry. Of two enrolments with one root the first taken stays: one that a record
- * before has seated, else the one that stands first among this record's items (hardware.h).
+ * before has seated, else the one that stands first among this record's items (hardware.h); one of the panel is seated without it.
  *
  * A trainer whose contribution a train record accepts takes along what that ended with, where it ended with anything: `carry` of its entry is
  * { root, object } of its latest one. Whoever is dropped or leaves begins anew.

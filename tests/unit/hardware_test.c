@@ -282,6 +282,30 @@ static void a_seat_that_is_left_or_lost_frees_the_machine(void **state)
     json_decref(record);
 }
 
+/* Of two tenants of one chip the first has the seat, but the spec has given the panel's away. */
+static void a_neighbour_on_its_chip_cannot_have_a_panel_members_seat(void **state)
+{
+    (void)state;
+    struct rules with_panel = attested;
+    with_panel.panel = json_pack("[{ssss}]", "did", "did:s", "account", account);
+    json_t *record = json_pack("{sis[]}", "round", 0, "members"), *syncer = enrolment("did:s", "syncer", 1),
+           *items = json_pack("[{ssssssss}]", "cid", "cid0", "type", "enrolment", "did", "did:s", "code", "ok"), *documents,
+           *members;
+    advance(&with_panel, record, (struct taken[4]){ { "did:a", 1 } }, NULL);
+    expect(&with_panel, record, json_incref(syncer), "ok");
+    documents = json_pack("{s{ssso}}", "cid0", "type", "enrolment", "payload", syncer);
+    members = membership_after(&(struct membership_change){
+        .rules = &with_panel, .previous = record, .round = 2, .items = items, .documents = documents });
+    json_object_set_new(record, "members", members);
+    expect_members(record, "did:a did:s");
+    assert_non_null(json_object_get(member_of(record, "did:a"), "root"));
+    assert_null(json_object_get(member_of(record, "did:s"), "root")); /* of two members none have the same */
+    json_decref(record);
+    json_decref(items);
+    json_decref(documents);
+    json_decref(with_panel.panel);
+}
+
 /* ---- a committee's member --------------------------------------------------------------------------------------------------- */
 
 /* A committee of one, s0, that waits ten units of time for two trainers. */
@@ -446,6 +470,7 @@ int main(void)
         cmocka_unit_test(an_operator_with_one_machine_has_one_seat_whatever_it_calls_itself),
         cmocka_unit_test(a_machine_that_enrols_again_keeps_its_seat_and_may_change_its_hardware),
         cmocka_unit_test(a_seat_that_is_left_or_lost_frees_the_machine),
+        cmocka_unit_test(a_neighbour_on_its_chip_cannot_have_a_panel_members_seat),
         cmocka_unit_test(round_0_waits_for_machines_not_for_names),
         cmocka_unit_test(who_was_listed_beside_its_own_machine_asks_again_with_another_enrolment),
         cmocka_unit_test(real_evidence_fits_the_document),
