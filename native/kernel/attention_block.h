@@ -24,6 +24,12 @@ static void product(size_t rows, size_t columns, size_t k, const float *a, ptrdi
 {
     size_t vectors = (columns + VW - 1) / VW, panels = (vectors + GEMM_WIDE - 1) / GEMM_WIDE;
 
+#ifdef GEMM_64_ROWS
+    if (columns == 64) {
+        gemm_panel_64(rows, k, a, a_row, a_col, b, b_row, (struct gemm_end){ start, c, c_row, columns, GEMM_ONTO, 0.0f });
+        return;
+    }
+#endif
     for (size_t p = 0; p < panels; p++) {
         size_t first = gemm_cut(vectors, panels, p) * VW, width = gemm_cut(vectors, panels, p + 1) * VW - first;
         struct gemm_end end = { .start = start ? start + first : NULL, .c = c + first, .row = c_row, .form = GEMM_ONTO };

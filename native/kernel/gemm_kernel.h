@@ -3,7 +3,7 @@
  *     tile of MR rows x NV vectors: acc[r][v] = fmaf(a[r,k], b[k,v], acc[r][v]) for k ascending from +0
  *
  * A is read in place by broadcasts, whatever its strides. B is read as rows of NV vectors, `b_row` apart: packed panels or in place.
- * AVX-512: 8 x 48, 24 accumulators of 32 registers. AVX2: 6 x 16, 12 of 16. NEON: 8 x 12, 24 of 32.
+ * AVX-512: 8 x 48, 24 accumulators of 32 registers, and 6 x 64 for products of 64 columns. AVX2: 6 x 16, 12 of 16. NEON: 8 x 12, 24 of 32.
  */
 #ifndef RONDO_KERNEL_GEMM_KERNEL_H
 #define RONDO_KERNEL_GEMM_KERNEL_H
@@ -20,7 +20,11 @@
 #endif
 
 #define GEMM_COLUMNS (VW * GEMM_WIDE)
-#define GEMM_INLINE  VECTOR_INLINE
+#define GEMM_MOST    4 /* vectors of the widest tile */
+#if VW == 16
+#define GEMM_64_ROWS 6 /* of a tile of 64 columns */
+#endif
+#define GEMM_INLINE VECTOR_INLINE
 
 /* What becomes of a tile's sums: c = start + sum, or c = fmaf(scale, 0 + sum, start); start is NULL for +0. */
 struct gemm_end {
@@ -44,10 +48,10 @@ GEMM_INLINE void gemm_end_edge(const struct gemm_end *end, ptrdiff_t row, const 
 }
 
 /* What becomes of the sums of a tile. */
-GEMM_INLINE void gemm_tile_end(const int rows, const int wide, vf acc[GEMM_ROWS][GEMM_WIDE], const struct gemm_end *end)
+GEMM_INLINE void gemm_tile_end(const int rows, const int wide, vf acc[GEMM_ROWS][GEMM_MOST], const struct gemm_end *end)
 {
     if (end->columns < (size_t)(wide * VW)) {
-        float sum[GEMM_COLUMNS];
+        float sum[GEMM_MOST * VW];
 
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
@@ -75,7 +79,7 @@ GEMM_INLINE void gemm_tile_end(const int rows, const int wide, vf acc[GEMM_ROWS]
 GEMM_INLINE void gemm_tile(const int rows, const int wide, size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col,
                            const float *b, ptrdiff_t b_row, const struct gemm_end *end)
 {
-    vf acc[GEMM_ROWS][GEMM_WIDE];
+    vf acc[GEMM_ROWS][GEMM_MOST];
 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
@@ -86,7 +90,7 @@ GEMM_INLINE void gemm_tile(const int rows, const int wide, size_t k, const float
         for (int v = 0; v < wide * VW; v += 16)
             __builtin_prefetch(end->c + r * end->row + v);
     for (size_t i = 0; i < k; i++, a += a_col, b += b_row) {
-        vf bv[GEMM_WIDE];
+        vf bv[GEMM_MOST];
 
 #pragma GCC unroll 4
         for (int v = 0; v < wide; v++)
@@ -130,6 +134,10 @@ GEMM_SHAPE(7, 3)
 GEMM_SHAPE(8, 3)
 #endif
 
+#ifdef GEMM_64_ROWS
+GEMM_SHAPES(4)
+#endif
+
 typedef void gemm_tile_function(size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col, const float *b, ptrdiff_t b_row,
                                 const struct gemm_end *end);
 
@@ -165,6 +173,25 @@ GEMM_INLINE void gemm_panel(size_t rows, size_t wide, size_t k, const float *a, 
         gemm_tiles[wide - 1][height - 1](k, a + (ptrdiff_t)r * a_row, a_row, a_col, b, b_row, &part);
     }
 }
+
+#ifdef GEMM_64_ROWS
+/* The same of 64 columns at once: B is read by one pass over the rows instead of two. */
+GEMM_INLINE void gemm_panel_64(size_t rows, size_t k, const float *a, ptrdiff_t a_row, ptrdiff_t a_col, const float *b,
+                               ptrdiff_t b_row, struct gemm_end end)
+{
+    static gemm_tile_function *const tiles[GEMM_64_ROWS] = { GEMM_NAMES(4) };
+    size_t panels = (rows + GEMM_64_ROWS - 1) / GEMM_64_ROWS;
+
+    for (size_t p = 0; p < panels; p++) {
+        size_t r = gemm_cut(rows, panels, p), height = gemm_cut(rows, panels, p + 1) - r;
+        struct gemm_end part = end;
+
+        part.c += (ptrdiff_t)r * end.row;
+        part.start = end.start ? end.start + (ptrdiff_t)r * end.row : NULL;
+        tiles[height - 1](k, a + (ptrdiff_t)r * a_row, a_row, a_col, b, b_row, &part);
+    }
+}
+#endif
 
 /* Rows fetched ahead while packing: they lie too far apart for the processor to guess. Columns it guesses. */
 #define GEMM_AHEAD 16

@@ -25,7 +25,7 @@ struct thin {
 };
 
 /* Step `k` of the sums: B's values of all columns. */
-GEMM_INLINE void thin_add(const int rows, const struct thin *t, size_t k, vf b, vf acc[GEMM_ROWS][GEMM_WIDE])
+GEMM_INLINE void thin_add(const int rows, const struct thin *t, size_t k, vf b, vf acc[GEMM_ROWS][GEMM_MOST])
 {
     const float *a = t->a + k;
 
@@ -40,7 +40,7 @@ GEMM_INLINE void thin_fetch(const struct thin *t, size_t from, size_t bytes)
         __builtin_prefetch(t->ahead + from + i, 0, 2);
 }
 
-GEMM_INLINE void thin_floats(const int rows, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
+GEMM_INLINE void thin_floats(const int rows, const struct thin *t, vf acc[GEMM_ROWS][GEMM_MOST])
 {
     size_t i = 0;
 
@@ -67,7 +67,7 @@ GEMM_INLINE void thin_floats(const int rows, const struct thin *t, vf acc[GEMM_R
 
 /* A block of Q4_0 or Q4_1 in the words of VW runs: the low halves of 16 bytes, then the high ones. `first`: the 16 bits where they begin. */
 GEMM_INLINE void thin_block(const int rows, const enum thin_type type, const struct thin *t, size_t k, const strip_word *words,
-                            const unsigned first, vf scale, vf minimum, vf acc[GEMM_ROWS][GEMM_WIDE])
+                            const unsigned first, vf scale, vf minimum, vf acc[GEMM_ROWS][GEMM_MOST])
 {
 #pragma GCC unroll 16
     for (unsigned i = 0; i < 16; i++) {
@@ -86,7 +86,7 @@ GEMM_INLINE void thin_block(const int rows, const enum thin_type type, const str
 }
 
 /* Of Q4_0 two blocks are nine words. */
-GEMM_INLINE void thin_halves(const int rows, const enum thin_type type, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
+GEMM_INLINE void thin_halves(const int rows, const enum thin_type type, const struct thin *t, vf acc[GEMM_ROWS][GEMM_MOST])
 {
     const size_t block = type == THIN_Q4_0 ? 18 : 20;
     const uint8_t *at = t->b;
@@ -112,7 +112,7 @@ GEMM_INLINE void thin_halves(const int rows, const enum thin_type type, const st
     }
 }
 
-GEMM_INLINE void thin_bytes(const int rows, const struct thin *t, vf acc[GEMM_ROWS][GEMM_WIDE])
+GEMM_INLINE void thin_bytes(const int rows, const struct thin *t, vf acc[GEMM_ROWS][GEMM_MOST])
 {
     const uint8_t *at = t->b;
 
@@ -136,7 +136,7 @@ GEMM_INLINE void thin_bytes(const int rows, const struct thin *t, vf acc[GEMM_RO
 /* VW columns of C. */
 GEMM_INLINE void gemm_thin(const int rows, const enum thin_type type, const struct thin *t, const struct gemm_end *end)
 {
-    vf acc[GEMM_ROWS][GEMM_WIDE];
+    vf acc[GEMM_ROWS][GEMM_MOST];
 
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
