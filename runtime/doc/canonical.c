@@ -5,6 +5,8 @@
 
 #include "native/base/json.h"
 
+enum { FEW = 32 }; /* names of an object that are sorted in place */
+
 /* Text on its way, and how long it may become. */
 struct writing {
     struct buffer text;
@@ -13,22 +15,43 @@ struct writing {
 
 static bool write_value(const json_t *value, size_t depth, struct writing *w, struct error *err);
 
+/* How many bytes from here on are written as they are. */
+static size_t count_plain(const char *text, size_t size)
+{
+    const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
+    size_t count = 0;
+
+    /* Eight at once: the high bit of a byte of `special` is set if it, or one before it, is below 32, a quote or a backslash. */
+    for (uint64_t eight; size - count >= sizeof eight; count += sizeof eight) {
+        memcpy(&eight, text + count, sizeof eight);
+
+        uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
+        uint64_t special = ((eight - ones * 32) & ~eight) | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash);
+
+        if (special & high)
+            break;
+    }
+    while (count < size && (uint8_t)text[count] >= 32 && text[count] != '"' && text[count] != '\\')
+        count++;
+    return count;
+}
+
 /* RFC 8785, section 3.2.2.2: quote, backslash and controls are escaped, nothing else. */
 static void write_text(const char *text, size_t size, struct buffer *out)
 {
     static const char short_form[32] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r' };
 
+    buffer_reserve(out, size + 2);
     buffer_add_u8(out, '"');
     for (size_t i = 0; i < size; i++) {
-        size_t plain = i;
+        size_t plain = count_plain(text + i, size - i);
 
-        while (plain < size && (uint8_t)text[plain] >= 32 && text[plain] != '"' && text[plain] != '\\')
-            plain++;
-        buffer_add(out, text + i, plain - i);
-        if (plain == size)
+        buffer_add(out, text + i, plain);
+        i += plain;
+        if (i == size)
             break;
 
-        uint8_t c = (uint8_t)text[i = plain];
+        uint8_t c = (uint8_t)text[i];
 
         if (c == '"' || c == '\\')
             buffer_printf(out, "\\%c", c);
@@ -52,6 +75,23 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
+/* A few are put where they belong one by one: records are thousands of small objects, and qsort allocates. */
+static void sort_members(struct named *members, size_t count)
+{
+    if (count > FEW) {
+        qsort(members, count, sizeof *members, by_name);
+        return;
+    }
+    for (size_t i = 1; i < count; i++) {
+        struct named one = members[i];
+        size_t at = i;
+
+        for (; at && by_name(&one, &members[at - 1]) < 0; at--)
+            members[at] = members[at - 1];
+        members[at] = one;
+    }
+}
+
 /* Names are ASCII, so bytewise order is the RFC's order of UTF-16 units. */
 static bool write_members(const struct named *members, size_t count, size_t depth, struct writing *w, struct error *err)
 {
@@ -73,7 +113,7 @@ static bool write_members(const struct named *members, size_t count, size_t dept
 
 static bool write_object(const json_t *object, size_t depth, struct writing *w, struct error *err)
 {
-    struct named few[32], *members = few;
+    struct named few[FEW], *members = few;
     size_t count = 0;
     const char *name;
     json_t *value;
@@ -83,7 +123,7 @@ static bool write_object(const json_t *object, size_t depth, struct writing *w, 
     if (!members)
         return error_set(err, ERROR_MEMORY, NULL, "no memory for %zu names", json_object_size(object));
     json_object_foreach((json_t *)object, name, value) members[count++] = (struct named){ name, value };
-    qsort(members, count, sizeof *members, by_name);
+    sort_members(members, count);
     buffer_add_u8(&w->text, '{');
 
     bool ok = write_members(members, count, depth, w, err);

@@ -122,6 +122,70 @@ static void canonical_text_sorts_names_and_escapes_only_what_it_must(void **stat
     assert_canonical("[9007199254740991, -9007199254740991]", "[9007199254740991,-9007199254740991]");
 }
 
+/* Byte by byte, what canonical_write does eight bytes at once. */
+static void assert_escaped(const char *text, size_t size)
+{
+    static const char escapes[] = "btn.fr";
+    struct buffer out = { 0 }, expected = { 0 };
+    json_t *value = json_stringn(text, size);
+    buffer_add_u8(&expected, '"');
+    for (size_t i = 0; i < size; i++) {
+        uint8_t c = (uint8_t)text[i];
+        if (c == '"' || c == '\\')
+            buffer_add_u8(&expected, '\\'), buffer_add_u8(&expected, c);
+        else if (c >= '\b' && c <= '\r' && c != '\v')
+            buffer_add_u8(&expected, '\\'), buffer_add_u8(&expected, (uint8_t)escapes[c - '\b']);
+        else if (c < 32)
+            buffer_printf(&expected, "\\u%04x", c);
+        else
+            buffer_add_u8(&expected, c);
+    }
+    buffer_add_u8(&expected, '"');
+    assert_true(canonical_write(value, &out, &err));
+    assert_int_equal(out.size, expected.size);
+    assert_memory_equal(out.bytes, expected.bytes, out.size);
+    json_decref(value);
+    buffer_free(&out);
+    buffer_free(&expected);
+}
+
+static void each_character_is_escaped_alike_at_each_place_of_a_text(void **state)
+{
+    static const char around[] = "\x7f \xc3\xa9!#[]\xf0\x9f\x98\x80~";
+    (void)state;
+    for (int c = 0; c < 128; c++)
+        for (size_t place = 0; place < 20; place++) {
+            char text[40];
+            memset(text, 'x', sizeof text);
+            text[place] = (char)c;
+            assert_escaped(text, 20);
+            text[place + 1] = (char)(127 - c);
+            memcpy(text + place + 2, around, sizeof around - 1);
+            assert_escaped(text, sizeof text);
+        }
+}
+
+static void few_names_are_sorted_like_many(void **state)
+{
+    struct buffer from = { 0 }, expected = { 0 };
+    (void)state;
+    for (int count = 1; count <= 40; count++) {
+        from.size = expected.size = 0;
+        for (int i = 0; i < count; i++) {
+            buffer_printf(&from, "%s\"n%02d\":%d", i ? "," : "{", i * 7 % 41, i);
+        }
+        for (int name = 0, first = 1; name < 41; name++)
+            for (int i = 0; i < count; i++)
+                if (i * 7 % 41 == name)
+                    buffer_printf(&expected, "%s\"n%02d\":%d", first ? "{" : ",", name, i), first = 0;
+        buffer_add_u8(&from, '}');
+        buffer_add_u8(&expected, '}');
+        assert_canonical(buffer_text(&from), buffer_text(&expected));
+    }
+    buffer_free(&from);
+    buffer_free(&expected);
+}
+
 static void values_without_one_safe_text_are_refused(void **state)
 {
     static const struct {
@@ -335,6 +399,8 @@ int main(void)
         cmocka_unit_test(did_of_another_method_or_a_bad_key_is_refused),
         cmocka_unit_test(dids_ascend_as_their_keys_do),
         cmocka_unit_test(canonical_text_sorts_names_and_escapes_only_what_it_must),
+        cmocka_unit_test(each_character_is_escaped_alike_at_each_place_of_a_text),
+        cmocka_unit_test(few_names_are_sorted_like_many),
         cmocka_unit_test(values_without_one_safe_text_are_refused),
         cmocka_unit_test(text_that_is_not_canonical_is_refused),
         cmocka_unit_test(nesting_beyond_the_limit_is_refused),
