@@ -76,6 +76,22 @@ const json_t *disputes_entry_of(const json_t *record, const char *cid, const cha
     return NULL;
 }
 
+json_t *disputes_entries(const json_t *record)
+{
+    json_t *entries = json_object(), *entry, *line;
+    size_t i, k;
+    json_array_foreach(json_object_get(record, "unsettled"), i, entry)
+    {
+        json_array_foreach(json_object_get(entry, "contributions"), k, line)
+        {
+            const char *cid = value_text(line, "cid");
+            if (!json_object_get(entries, cid))
+                json_object_set_new(entries, cid, json_pack("[OO]", entry, json_object_get(line, "did")));
+        }
+    }
+    return entries;
+}
+
 void disputes_count(json_t *open, const json_t *before)
 {
     size_t i;

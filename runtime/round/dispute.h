@@ -66,6 +66,9 @@ void disputes_keep_openings(json_t *openings, const json_t *record);
 /* The unsettled round of a record (an entry of `unsettled`) that holds this contribution, or NULL; then *did is who made it (borrowed). */
 const json_t *disputes_entry_of(const json_t *record, const char *cid, const char **did);
 
+/* The same for all of them: contribution -> [entry, did]. New reference. */
+json_t *disputes_entries(const json_t *record);
+
 /* Whether a dispute about a contribution of this round is open. */
 bool disputes_on(const json_t *open, int64_t round);
 

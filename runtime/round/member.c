@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/round/amendment.h"
+#include "runtime/round/dispute.h"
 #include "runtime/round/seed.h"
 
 /* ---- small helps ---------------------------------------------------------------------------------------------------- */
@@ -169,6 +170,7 @@ static void open_round(struct member *m, int64_t round)
     m->previous = round ? member_record_of(m, round - 1) : NULL;
     m->phase = PHASE_AWAIT;
     m->view = -1;
+    replace(&m->disputable, disputes_entries(m->previous));
     m->shut = m->first_shut = 0;
     replace(&m->closed_list, NULL);
     replace(&m->committed, json_object());
@@ -508,13 +510,13 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    json_t *const owned[] = { m->enrolment, m->finals,      m->documents,    m->listed,      m->wanted,   m->codes,
-                              m->moves,     m->replays,     m->results,      m->asked,       m->answered, m->head,
-                              m->block,     m->committee,   m->parts,        m->items,       m->checked,  m->statements,
-                              m->seen,      m->records,     m->verdicts,     m->namers,      m->judged,   m->prepares,
-                              m->commits,   m->own,         m->lock,         m->lead_set,    m->spots,    m->by_signer,
-                              m->unasked,   m->unanswered,  m->contributors, m->uncounted,   m->enrolled, m->unproven,
-                              m->received,  m->closed_list, m->committed,    m->false_claims };
+    json_t *const owned[] = { m->enrolment, m->finals,      m->documents,    m->listed,       m->wanted,    m->codes,
+                              m->moves,     m->replays,     m->results,      m->asked,        m->answered,  m->head,
+                              m->block,     m->committee,   m->parts,        m->items,        m->checked,   m->statements,
+                              m->seen,      m->records,     m->verdicts,     m->namers,       m->judged,    m->prepares,
+                              m->commits,   m->own,         m->lock,         m->lead_set,     m->spots,     m->by_signer,
+                              m->unasked,   m->unanswered,  m->contributors, m->uncounted,    m->enrolled,  m->unproven,
+                              m->received,  m->closed_list, m->committed,    m->false_claims, m->disputable };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     record_memory_clear(&m->own_memory);

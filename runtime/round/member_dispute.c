@@ -140,12 +140,20 @@ static const char *judged_code(struct member *m, const json_t *document, const j
     return NULL;
 }
 
+const json_t *member_entry_of(const struct member *m, const char *cid, const char **did)
+{
+    const json_t *found = json_object_get(m->disputable, cid);
+    if (found)
+        *did = json_string_value(json_array_get(found, 1));
+    return json_array_get(found, 0);
+}
+
 const char *member_move_code(struct member *m, const json_t *document)
 {
-    const char *type = value_text(document, "type"), *accused;
+    const char *type = value_text(document, "type"), *accused = "";
     const json_t *payload = json_object_get(document, "payload");
     const char *signer = value_text(payload, "signer"), *contribution = value_text(payload, "contribution");
-    const json_t *entry = disputes_entry_of(m->previous, contribution, &accused);
+    const json_t *entry = member_entry_of(m, contribution, &accused);
     if (!strcmp(type, "challenge") && value_lists(json_object_get(m->previous, "barred"), signer))
         return "barred"; /* it may still defend its work and end what it began */
     if (!entry)

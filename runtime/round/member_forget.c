@@ -58,7 +58,7 @@ static bool is_about_nothing(const struct member *m, const json_t *document)
     const char *did;
     bool move =
         value_is(document, "type", "challenge") || value_is(document, "type", "opening") || value_is(document, "type", "pick");
-    return move && !disputes_entry_of(m->previous, value_text(json_object_get(document, "payload"), "contribution"), &did);
+    return move && !member_entry_of(m, value_text(json_object_get(document, "payload"), "contribution"), &did);
 }
 
 void member_forget(struct member *m)

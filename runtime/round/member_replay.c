@@ -17,7 +17,7 @@ static bool begins_with_carry(const struct member *m, const json_t *entry, const
 bool member_by_replay(const struct member *m, const json_t *challenge)
 {
     const char *accused = "";
-    const json_t *entry = disputes_entry_of(m->previous, value_text(challenge, "contribution"), &accused);
+    const json_t *entry = member_entry_of(m, value_text(challenge, "contribution"), &accused);
     int64_t index = value_integer(challenge, "index");
     if (!index)
         return !begins_with_carry(m, entry, accused);
@@ -80,7 +80,7 @@ static bool waits_for_turn(struct member *m, const json_t *document)
     const char *cid = value_text(payload, "contribution"), *accused = "";
     if (!value_is(document, "type", "challenge"))
         return false;
-    const json_t *entry = disputes_entry_of(m->previous, cid, &accused);
+    const json_t *entry = member_entry_of(m, cid, &accused);
     return entry && member_by_replay(m, payload) && !member_move_code(m, document) && !member_asked(m, "replay", cid) &&
            !member_lacks_carry(m, cid, accused, value_integer(entry, "round"));
 }
@@ -111,7 +111,7 @@ void member_take_turn(struct member *m, const json_t *documents)
     if (!first || is_judging(m, whose))
         return;
     const char *cid = value_text(json_object_get(first, "payload"), "contribution");
-    const json_t *entry = disputes_entry_of(m->previous, cid, &accused);
+    const json_t *entry = member_entry_of(m, cid, &accused);
     member_ask_replay(m, cid, accused, value_integer(entry, "round"), whose == OF_PANEL);
     memcpy(m->judging[whose].cid, cid, strlen(cid) + 1);
     m->judging[whose].round = m->round;

@@ -103,6 +103,7 @@ struct member {
     json_t *items, *checked;               /* items: NULL until frozen */
     json_t *unasked,
         *unanswered;      /* documents that may still have to be asked about; whose code is not known for good. NULL: all */
+    json_t *disputable;   /* contribution -> [entry, did] of the record before (disputes_entries): each message asks for some */
     json_t *contributors; /* did -> true: assigned, and a contribution of the round is held; NULL: not counted yet */
     json_t *uncounted, *enrolled; /* of round 0: documents to count; role -> { did -> true }: enrolments that may be taken */
     size_t assigned, good;        /* trainers with a part; contributions found right, where contributors is not NULL */
@@ -205,7 +206,9 @@ bool member_has_shown(struct member *m);                                        
 json_t *member_sign_closed(struct member *m);                                     /* an envelope; NULL after a halt */
 bool member_rule_shut(struct member *m);
 
-/* member_dispute.c: the code of a challenge, opening or pick; NULL while it is not known, "" when nobody asked for it. */
+/* member_dispute.c: disputes_entry_of in the record before; the code of a challenge, opening or pick, NULL while it is not known, "" when nobody
+ * asked for it. */
+const json_t *member_entry_of(const struct member *m, const char *cid, const char **did);
 const char *member_move_code(struct member *m, const json_t *document);
 
 /* member_replay.c: whether a replay of the whole contribution decides about this challenge of one that is open; who may challenge; the code as this
