@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/round/dispute.h"
 #include "runtime/round/member_state.h"
 #include "tests/fixture/signing.h"
 
@@ -64,6 +65,7 @@ static void set_up(struct bench *b)
         json_array_append_new(b->m.finals, one_record(round, members));
     json_decref(members);
     b->m.previous = member_record_of(&b->m, 3);
+    b->m.disputable = disputes_entries(b->m.previous);
 }
 
 static void tear_down(struct bench *b)
@@ -72,7 +74,7 @@ static void tear_down(struct bench *b)
                               b->m.false_claims, b->m.listed,    b->m.wanted,    b->m.finals,    b->m.spots,      b->m.checked,
                               b->m.committee,    b->m.unasked,   b->rules.panel, b->m.committed, b->m.statements, b->m.seen,
                               b->m.records,      b->m.verdicts,  b->m.namers,    b->m.judged,    b->m.enrolled,   b->m.prepares,
-                              b->m.commits,      b->m.own };
+                              b->m.commits,      b->m.own,       b->m.disputable };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         json_decref(owned[i]);
     actions_free(&b->out);
